@@ -178,6 +178,23 @@ def test_a_refusal_to_read_is_no_line_of_the_file(session):
     assert "== src/none.py" not in stand_ins(session)[0]
 
 
+def test_a_stand_in_says_what_was_done_last_and_what_was_reported(session):
+    """The outcome of calls and commands, and what the assistant said of them: where the work stands."""
+    session.add(TASK)
+    work(session, 30)
+    session.add({"role": "assistant", "content": [use("t", "run", command="pytest -q")]})
+    session.add({"role": "user", "content": [result("t", "2 failed, 30 passed")]})
+    session.add(
+        {"role": "assistant", "content": "The cause is the missing lock in `book()`. I have not written the test yet."}
+    )
+    session.add({"role": "user", "content": "go on"})
+    work(session, 30, start=30)
+    follow(session, Economy(), ROOMY, rounds=1)
+    told = stand_ins(session)[0]
+    assert "## Done last, and what was reported\n- $ pytest -q -> failed: 2 failed, 30 passed\n" in told
+    assert "The cause is the missing lock in `book()`." in told
+
+
 # Words of a model, where one writes
 
 

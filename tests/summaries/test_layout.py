@@ -4,8 +4,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windowsill.summaries.digest import Command, Digest, Excerpt, Failure, File, Name, Quote, Task, Value
-from windowsill.summaries.offline import STYLES, fenced, lay_out
+from windowsill.summaries.digest import (
+    CallRecord,
+    Command,
+    Digest,
+    Excerpt,
+    Failure,
+    File,
+    Name,
+    Quote,
+    Sentence,
+    Task,
+    Value,
+)
+from windowsill.summaries.offline import STYLES, fenced, lay_out, write_work
 from windowsill.tokens import counter
 
 pytestmark = pytest.mark.unit
@@ -119,3 +131,28 @@ def test_a_fence_cannot_be_closed_from_inside(text):
     first, *inside, last = fenced(text).split("\n")
     assert first == last
     assert first not in "\n".join(inside)
+
+
+@given(st.integers(0, 200))
+def test_the_work_stays_within_its_room(room):
+    """Whatever was said or given back stands on one line, and nothing that finds no room is begun."""
+    digest = Digest(
+        calls=[CallRecord(call=f"book(flight HAT{number})", result=HOSTILE * 9) for number in range(9)],
+        commands=[Command(command="make", failed=True, exit=2, said="boom")],
+        sentences=[Sentence(text=f"{HOSTILE} {word}", score=1.0, id="m3") for word in ("one", "two", "three")],
+    )
+    text = write_work(digest, room, count)
+    assert count(text) <= room
+    assert not text or text.count("\n## ") == 0
+
+
+def test_the_latest_sentences_come_before_the_most_telling_ones():
+    """The last ones say where the work stands; one that differs from a later one in numbers alone is left out."""
+    said = ["The best find of all.", "Step 1 is done.", "Step 2 is done.", "I look at the lock.", "It is missing."]
+    digest = Digest(sentences=[Sentence(text=text, score=5.0 - place) for place, text in enumerate(said)])
+    assert "Step 1" not in write_work(digest, 200, count)
+    short = write_work(
+        digest, count(f"## Done last, and what was reported\n- () {said[4]}\n- () {said[3]}\n") + 4, count
+    )
+    assert said[4] in short
+    assert said[0] not in short

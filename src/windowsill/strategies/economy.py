@@ -34,7 +34,7 @@ from windowsill.strategies.working_set import FACTS, Rooms, Sight, Written, call
 from windowsill.summaries.collect import collect_hidden, collect_untold
 from windowsill.summaries.digest import DIGEST, Digest, dump, merge, only_record
 from windowsill.summaries.frame import frame
-from windowsill.summaries.offline import lay_out
+from windowsill.summaries.offline import lay_out, write_work
 
 Action: TypeAlias = Literal["wait", "add", "join"]
 
@@ -48,6 +48,10 @@ RECORD = (0.12, 2_000)
 the room, for lines of what the other parts leave free, and the most tokens. Shares hold on small windows; the caps on
 large ones, where what a further line costs in every call, and not the room, says how many are worth it. They were
 tuned on the half of the recorded sessions that docs/strategies.md names."""
+
+WORK = (0.125, 100, 0.05)
+"""What was done last and what came of it, without which nobody could say where the work stands: its share of the room
+for names, up to these tokens, or up to this share. Half of it where there are neither names nor lines, as in a chat."""
 
 MORE_LINES = (0.70, 4_000)
 MORE_NAMES = (0.12, 1_500)
@@ -244,11 +248,15 @@ class Economy(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
             before = [item for item in view.items if item.first <= stretch[-1].first]
             calls = 0 if cold else _calls_in_a_row(view, before, budget.cache.lifetime)
             told = rooms[2] if place == largest else 0
-            parts = Rooms(lines=lines, names=names, record=told)
             digest = merge(digests[place], record) if place == largest else digests[place]
+            count = view.scale.counter.count
+            done = min(int(WORK[0] * names), max(WORK[1], int(WORK[2] * names))) if told else 0
+            parts = Rooms(lines=lines, names=names - done, record=told)
             earlier = view.items if place == largest and not budget.step else ()
-            written = write(collect(view, stretch, earlier), now, sight, parts, view.scale.counter.count, calls=calls)
-            span, stand_in = self._stand_in(view, stretch, digest, written, told)
+            written = write(collect(view, stretch, earlier), now, sight, parts, count, calls=calls)
+            work = write_work(digests[place], done if written.text else names // 2, count) if told else ""
+            record_text = lay_out("summary", digest, told, count, details=0) if told else ""
+            span, stand_in = self._stand_in(view, stretch, digest, (record_text, work), written)
             # A stand-in alone is made smaller only where that frees half of it.
             parted = 2 if len(stretch) == 1 and stretch[0].fold else LEAST_SAVED
             again = cold or all(item.fold for item in stretch)
@@ -282,12 +290,11 @@ class Economy(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
         return int(lines * self.lines / smaller), int(names * self.names / smaller), int(record / smaller)
 
     def _stand_in(
-        self, view: View, items: Sequence[Item], digest: Digest, written: Written, room: int
+        self, view: View, items: Sequence[Item], digest: Digest, texts: Sequence[str], written: Written
     ) -> tuple[MessageSpan, Message]:
         """Write what stands for these neighbours: the record, and the lines and names that nothing else shows."""
         facts = gather(view, items)
-        record = lay_out("summary", digest, room, view.scale.counter.count, details=0) if room else ""
-        body = "\n\n".join(part for part in (describe(facts), record, written.text) if part)
+        body = "\n\n".join(part for part in (describe(facts), *texts, written.text) if part)
         author, words = _words_before(view, items)
         stand_in = Message(
             role="user",

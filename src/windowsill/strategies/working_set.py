@@ -517,7 +517,7 @@ def write(
         _latest(found.sources),
     )
     head = NAMES + " ".join(listed) + "\n" if listed else ""
-    return Written(head + text, msgspec.json.encode(numbers).decode())
+    return Written((head + text).rstrip("\n"), msgspec.json.encode(numbers).decode())
 
 
 def _current(region: Region, replaced: Mapping[str, Mapping[str, int]]) -> Region:

@@ -43,6 +43,16 @@ LONGEST_SAID = 160
 LONGEST_COMMAND = 240
 """Characters of a command, in its line: of a script that was piped in the beginning and the end tell enough."""
 
+SHORT_CALL = 80
+"""Characters of a call, and of its result, where only what came of it is told."""
+
+WORK = "Done last, and what was reported"
+MOST_DONE = 4
+"""Calls and commands that are told there."""
+
+LATEST = 3
+"""Sentences of the assistant that come before more telling ones: they say where the work stands."""
+
 LONGEST_ROUTINE = 240
 """Characters up to which requests that differ in numbers and signs alone are told after all others."""
 
@@ -189,6 +199,11 @@ def _command(command: Command) -> str:
 def _failure(failure: Failure) -> str:
     fix = f" -> {one_line(failure.fix)}" if failure.fix else " -> open"
     return f"- ({one_line(failure.id)}) {one_line(failure.text)} (from {one_line(failure.source)[:LONGEST_SAID]}){fix}"
+
+
+def _outcome(call: CallRecord) -> str:
+    called, result = cut_between_words(one_line(call.call), SHORT_CALL), one_line(call.result)
+    return f"- {called} -> {result if len(result) <= SHORT_CALL else result[:SHORT_CALL].rpartition(' ')[0] + ' ...'}"
 
 
 def _call(call: CallRecord) -> str:
@@ -365,6 +380,29 @@ def lay_out(
         if not layout.chosen or (fits(text) if fits else count(text) <= room):
             return text
         layout.drop_last()
+
+
+def write_work(digest: Digest, room: int, count: Callable[[str], int]) -> str:
+    """Write what was done last and what came of it, within `room` tokens.
+
+    The latest calls or commands have half of it, then the latest sentences of the assistant and the most telling ones.
+    """
+    done = [_outcome(one) for one in digest.calls] + [_command(one) for one in digest.commands]
+    said = {_routine(one.text, ()): place for place, one in enumerate(digest.sentences)}
+    order = sorted(
+        said.values(), key=lambda place: (place < len(digest.sentences) - LATEST, -digest.sentences[place].score)
+    )
+    reported = [_note(digest.sentences[place]) for place in order]
+    left = room - count(f"## {WORK}\n")
+    chosen: dict[str, tuple[int, int]] = {}
+    for part, (lines, least) in enumerate(((done[-MOST_DONE:][::-1], left // 2), (reported, 0))):
+        for place, line in enumerate(lines):
+            cost = count(line) + LINE_COST
+            if left - cost < least:
+                continue
+            chosen[line] = (part, order[place] if part else -place)
+            left -= cost
+    return "\n".join((f"## {WORK}", *sorted(chosen, key=chosen.__getitem__))) if chosen else ""
 
 
 class _Layout:
