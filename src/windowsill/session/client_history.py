@@ -73,14 +73,17 @@ class ConversationIndex:
         self._journal = journal
         self._raws: list[bytes | None] = []
         self._pieces: list[tuple[bytes, ...]] = []
+        self._links: list[bytes] = []
 
     def links(self, messages: Sequence[Message], before: bytes = START) -> list[bytes]:
         """Return the fingerprint of the conversation after each message of a list."""
-        links: list[bytes] = []
-        for message, found in zip(messages, self._pieces_of(messages), strict=True):
-            before = extend(before, message.role, found)
+        found = self._pieces_of(messages)
+        # Those of a whole list are kept: the next one begins with the same messages.
+        links = self._links if before == START else []
+        for message, its_pieces in zip(messages[len(links) :], found[len(links) :], strict=True):
+            before = extend(links[-1] if links else before, message.role, its_pieces)
             links.append(before)
-        return links
+        return list(links)
 
     def find(self, links: Sequence[bytes], before: bytes = START, base: int = ROOT) -> tuple[int, int]:
         """Count the messages of a list that are known, and find the entry of the last; `(0, base)` when none is."""
@@ -136,6 +139,7 @@ class ConversationIndex:
                 break
             same += 1
         self._pieces = [*self._pieces[:same], *map(pieces, messages[same:])]
+        self._links = self._links[:same]
         self._raws = [message.raw for message in messages]
         return self._pieces
 
