@@ -120,3 +120,25 @@ def test_a_page_finds_its_server_again(page: browser.Page, tmp_path: Path, allow
         own.see("live", "Written while nobody was looking.")
         page.driver.get("about:blank")
         again.stop()
+
+
+def test_a_store_that_is_damaged_while_it_is_watched_is_reported(
+    driver: browser.webdriver.Chrome, tmp_path: Path
+) -> None:
+    """The page says what is wrong and what to do; when the file is whole again, it shows the session again."""
+    place = tmp_path / "sessions.db"
+    with opened(store=place, id="watched") as session:
+        session.add("Hello there")
+    whole = place.read_bytes()
+    server = browser.Inspect(place)
+    try:
+        page = browser.Page(driver, server.base)
+        page.go("s/watched/window")
+        page.see("Hello there", "live")
+        place.write_bytes(b"no database" * 1_000)
+        page.see("unreadable", "put a backup in its place")
+        place.write_bytes(whole)
+        page.see("Hello there", "live")
+    finally:
+        driver.get("about:blank")
+        server.stop()

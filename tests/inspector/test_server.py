@@ -8,6 +8,7 @@ from starlette.routing import Mount
 from starlette.testclient import TestClient
 
 from support.inspected import CHANGES, open_session, page
+from windowsill.errors import DamagedError
 from windowsill.inspector import app
 
 pytestmark = pytest.mark.integration
@@ -181,6 +182,29 @@ def test_events_are_silent_for_a_page_that_is_up_to_date(store):
     with page(store, closing=lambda: next(ended)) as client:
         text = client.get(f"/events?session=work&after={store.info('work').version}").text
     assert "data:" not in text
+
+
+def test_events_report_a_store_that_cannot_be_read(store, monkeypatch):
+    """A store that is damaged while it is watched is an event with a sentence, once; repaired, versions come again."""
+    good = store.info
+    bad = DamagedError("the database is damaged", remedy="put a backup in its place")
+    answers = iter([good, bad, bad, good])
+
+    def info(session):
+        answer = next(answers)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer(session)
+
+    monkeypatch.setattr(store, "info", info)
+    ended = iter([False] * 4 + [True])
+    with page(store, closing=lambda: next(ended)) as client:
+        text = client.get("/events?session=work&after=1").text
+    version = f'id: {good("work").version}\ndata: {{"version":{good("work").version}}}'
+    error = (
+        'data: {"error":{"kind":"damaged","message":"the database is damaged","remedy":"put a backup in its place"}}'
+    )
+    assert text.split("\n\n")[1:] == [version, error, version, ""]
 
 
 def test_page_works_below_a_path(store):

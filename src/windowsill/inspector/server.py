@@ -246,14 +246,23 @@ class Inspector:
         return StreamingResponse(stream, media_type="text/event-stream", headers={"cache-control": "no-store"})
 
     async def _stream(self, session: str | None, known: str) -> AsyncIterator[bytes]:
-        """Yield the version whenever it is another one; what was written is fetched by who wants to see it."""
+        """Yield the version whenever it is another one; what was written is fetched by who wants to see it.
+
+        A store that cannot be read is reported once, without an id, and asked again: it may be repaired, or come back.
+        """
         yield b"retry: 500\n\n"
         last = time.monotonic()
         while not self._closing():
-            state, told = await to_thread.run_sync(self._state_of, session)
+            id = b""
+            try:
+                state, told = await to_thread.run_sync(self._state_of, session)
+                id = b"id: " + state.encode() + b"\n"
+            except WindowsillError as error:
+                state = f"{_kind(error)[0]}: {error.what}"
+                told = {"error": {"kind": _kind(error)[0], "message": error.what, "remedy": error.remedy}}
             if state != known:
                 known, last = state, time.monotonic()
-                yield b"id: " + state.encode() + b"\ndata: " + encode(told) + b"\n\n"
+                yield id + b"data: " + encode(told) + b"\n\n"
             elif time.monotonic() - last > HEARTBEAT_SECONDS:
                 last = time.monotonic()
                 yield b": still here\n\n"

@@ -3,7 +3,7 @@ import { render } from "./vendor/preact.js";
 import { signal, effect } from "./vendor/signals.js";
 import { useEffect, useRef, useState } from "./vendor/hooks.js";
 import { html, visible } from "./text.js";
-import { about, api, dismiss, get, isExport, live, login, open, session, toasts } from "./data.js";
+import { about, api, dismiss, failure, get, isExport, live, login, open, session, toasts } from "./data.js";
 import { Failure, Loading, here, link } from "./parts.js";
 import { WindowView } from "./window.js";
 import { TimeView } from "./time.js";
@@ -56,7 +56,7 @@ function decode(text) {
 
 const TABS = [["window", "Window"], ["time", "Over time"], ["call", "Calls"], ["explain", "Explain"], ["history", "History"], ["state", "State"]];
 const ALIAS = { message: "explain", diff: "history" };
-const LIVE = { live: "live", lost: "connecting …", waiting: "connecting …", export: "exported file", deleted: "not here" };
+const LIVE = { live: "live", lost: "connecting …", waiting: "connecting …", export: "exported file", deleted: "not here", failed: "unreadable" };
 
 function Header() {
   const path = route.value;
@@ -113,6 +113,7 @@ function Toasts() {
 
 function Body() {
   const [first, id, view = "window", a, b] = route.value;
+  if (live.value === "failed") return html`<${Failure} error=${failure.value} />`;
   if (first === "engine") return html`<${EngineView} />`;
   if (first === "compare") return html`<${CompareView} />`;
   if (first !== "s" || id === undefined) return html`<${SessionsView} words=${first === "search" ? id || "" : ""} />`;

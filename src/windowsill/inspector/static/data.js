@@ -11,7 +11,8 @@ export const isExport = embedded !== null;
 export const about = signal(embedded ? embedded.about : null);
 export const session = signal(null); // the id that is shown, or null on pages without one
 export const version = signal(null); // the newest version the server named
-export const live = signal(isExport ? "export" : "waiting"); // waiting | live | lost | export | deleted
+export const live = signal(isExport ? "export" : "waiting"); // waiting | live | lost | export | deleted | failed
+export const failure = signal(null); // why the store cannot be read
 export const listVersion = signal(0); // changes when the list of sessions does
 export const toasts = signal([]);
 export const canChange = () => !isExport && !!about.value && about.value.can_change;
@@ -120,6 +121,11 @@ function connect() {
   };
   mine.onmessage = (event) => {
     const data = JSON.parse(event.data);
+    if ("error" in data) {
+      batch(() => { failure.value = data.error; live.value = "failed"; });
+      return;
+    }
+    if (live.value === "failed") batch(() => { live.value = "live"; renewed.value += 1; });
     if ("sessions" in data) listVersion.value += 1;
     else if (data.version === null) live.value = "deleted";
     else version.value = data.version;
