@@ -13,6 +13,7 @@ from support.sessions import TASK, opened
 from support.strategies import BUDGET, chat, conversations, follow, keeps_its_promises
 from windowsill import Budget, Session, SettingError
 from windowsill.budget import CachePrices
+from windowsill.store.memory import MemoryStore
 from windowsill.strategies.economy import Economy
 from windowsill.strategies.working_set import (
     Region,
@@ -328,6 +329,40 @@ def test_earlier_stand_ins_stay_as_they_are(session):
     after = stand_ins(session)
     assert len(after) == len(before) + 1
     assert after[: len(before)] == before
+
+
+def test_hidden_files_are_not_read_from_the_store_again(session, monkeypatch):
+    """A fold looks at files that earlier folds hid; what they showed is still in memory."""
+    session.add(TASK)
+    work(session, 60)
+    follow(session, Economy(), ROOMY, rounds=1)
+    work(session, 60, start=60)
+    hidden = {seq for item in session.view.items if item.fold for seq in range(item.first, item.last + 1)}
+    message, read = session.journal.message, []
+    monkeypatch.setattr(session.journal, "message", lambda seq: read.append(seq) or message(seq))
+    follow(session, Economy(), ROOMY, rounds=1)
+    assert hidden
+    assert read
+    assert hidden.isdisjoint(read)
+
+
+def test_a_session_opened_again_folds_as_one_that_lived():
+    """What is remembered between folds changes nothing but the time they take."""
+    given = {"model": "claude-sonnet-4-5", "clock": lambda: 1_000.0, "budget": 12_000}
+    turns = [range(start, start + 6) for start in range(0, 72, 6)]
+    store, bodies = MemoryStore(), []
+    with Session.open("lived", store=MemoryStore(), **given) as session:
+        session.add(TASK)
+        for calls in turns:
+            work(session, len(calls), start=calls.start)
+            bodies.append(session.compose_sync().body())
+        assert sum(item.fold > 0 for item in session.view.items) > 1
+    for place, calls in enumerate(turns):
+        with Session.open("again", store=store, **given) as session:
+            if not place:
+                session.add(TASK)
+            work(session, len(calls), start=calls.start)
+            assert session.compose_sync().body() == bodies[place]
 
 
 def test_a_pause_that_empties_the_cache_joins_them(session):

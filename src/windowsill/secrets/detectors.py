@@ -17,7 +17,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from windowsill.regex import Pattern, compile_ascii
+from windowsill.regex import Match, Pattern, compile_ascii
 
 Range: TypeAlias = tuple[int, int]
 
@@ -450,14 +450,11 @@ _PLAIN = re.compile(r"[A-Za-z_]\w*")
 
 def find_assignments(data: bytes) -> Iterator[Secret]:
     """Yield the values of secret names."""
-    for match in compiled(_ASSIGNED).finditer(data):
+    for match, begin, prefix, set_by in _assignments(data):
         group = next(number for number in (_PHRASE, _ASSIGNED_KEY, _DOUBTFUL) if match.span(number)[0] >= 0)
         value_group = next(number for number in (*_QUOTED, _UNQUOTED) if match.span(number)[0] >= 0)
-        (begin, word_end), (start, end) = match.span(group), match.span(value_group)
-        set_by, word = data[slice(*match.span(_SET_BY))], data[begin:word_end].decode()
-        prefix = _prefix(data, begin)
-        if not _is_name(prefix, word, group) or not (set_by.strip() or prefix.startswith("--")):
-            # A blank alone gives a value only to a flag.
+        word, (start, end) = data[begin : match.span(group)[1]].decode(), match.span(value_group)
+        if not _is_name(prefix, word, group):
             continue
         value, quoted = data[start:end].decode("utf-8", "surrogateescape"), value_group != _UNQUOTED
         before = data[begin - len(prefix) - 1 : begin - len(prefix)]
@@ -479,6 +476,16 @@ def find_assignments(data: bytes) -> Iterator[Secret]:
                 size = len(value) if _PLAIN_WORD.fullmatch(value) and not _refers(value) else 0
         if size:
             yield Secret(_kind(group, word), start, start + len(value[:size].encode("utf-8", "surrogateescape")))
+
+
+def _assignments(data: bytes) -> Iterator[tuple[Match, int, str, bytes]]:
+    """Yield matches with the place of the word, what stands before it in its name, and what assigns the value."""
+    for match in compiled(_ASSIGNED).finditer(data):
+        begin, set_by = match.start(), data[slice(*match.span(_SET_BY))]
+        prefix = _prefix(data, begin)
+        # A blank alone gives a value only to a flag.
+        if set_by.strip() or prefix.startswith("--"):
+            yield match, begin, prefix, set_by
 
 
 def _ends_line(data: bytes, end: int) -> bool:
