@@ -21,6 +21,7 @@ from windowsill.cli.output import on_terminal, print_table
 from windowsill.compose.payload import FoldMade, Report
 from windowsill.messages import ToolUse
 from windowsill.replay.walk import ModelCall
+from windowsill.text import count_of
 
 WIDEST, MARGIN = 100, 1
 """Columns beyond which a bar is no easier to read, and those left free at each side."""
@@ -72,12 +73,12 @@ def paint(console: Console, run: Run, call: ModelCall) -> Table:
         legend.append(ink, colour).append(f" {part} {shares[part]:,}  ")
     levels = LEVELS if coloured else "12345678"
     history = "".join(levels[min(7, size * 8 // report.limit)] for size in sizes[-width:])
-    shown = f"messages in the window {call.turn - report.hidden:,}    folded away {report.hidden:,}"
-    facts = Text(f"{shown}    tool calls {run.tools:,} of {run.calls:,}", "dim")
+    counts = f"messages in the window {call.turn - report.hidden:,}    folded away {report.hidden:,}"
+    facts = Text(f"{counts}    tool calls {run.tools:,} of {run.calls:,}", "dim")
     facts.highlight_regex(r"[\d,]+( of [\d,]+)?", "bold not dim")
     # The reason speaks of tokens already, and the line is short.
-    told = [(f"  {describe(fold).removesuffix(' tokens')}", f"  {fold.reason}") for fold in run.folds[-FOLDS_SHOWN:]]
-    folds = [Text(fold, "magenta").append(reason, "dim") for fold, reason in told]
+    pairs = [(describe(fold).removesuffix(" tokens"), fold.reason) for fold in run.folds[-FOLDS_SHOWN:]]
+    folds = [Text(f"  {fold}", "magenta").append(f"  {reason}", "dim") for fold, reason in pairs]
     uses = [Text(f"  {_describe_use(use)}", "yellow") for use in answer.calls]
     picture = Table.grid(Column(width=MARGIN), Column(width=width, no_wrap=True, overflow="ellipsis"))
     lines: list[Text | str] = [
@@ -127,8 +128,7 @@ def _describe_use(use: ToolUse) -> str:
 
 def describe(fold: FoldMade) -> str:
     """Describe a fold in one line."""
-    messages = "1 message" if fold.messages == 1 else f"{fold.messages:,} messages"
-    return f"{fold.id} {fold.kind}: {messages}, {fold.before:,} -> {fold.after:,} tokens"
+    return f"{fold.id} {fold.kind}: {count_of(fold.messages, 'message')}, {fold.before:,} -> {fold.after:,} tokens"
 
 
 def print_report(data: dict[str, Any], run: Run) -> None:
@@ -136,10 +136,9 @@ def print_report(data: dict[str, Any], run: Run) -> None:
     folds, messages, sides = run.folds, data["messages"], (data["with_windowsill"], data["sending_everything"])
     hidden = f"{messages['hidden']:,} of {messages['written']:,} messages are folded away and kept on disk"
     largest = max(folds, key=lambda fold: fold.before - fold.after, default=None)
-    shown = [fold for fold in folds if fold is largest or fold in folds[-3:]]
+    some = [f"{describe(fold)}; {fold.reason}" for fold in folds if fold is largest or fold in folds[-3:]]
     _print_part("What the agent found", data["answer"].splitlines())
-    told = [f"{describe(fold)}; {fold.reason}" for fold in shown]
-    _print_part(f"What was folded: {len(folds)} folds, {hidden}", told)
+    _print_part(f"What was folded: {len(folds)} folds, {hidden}", some)
     _print_part(f"What it cost: {run.tools:,} tool calls through {data['window']:,} tokens of {data['model']}")
     costs = {
         "model calls": [data["model_calls"]] * 2,
@@ -151,10 +150,8 @@ def print_report(data: dict[str, Any], run: Run) -> None:
     }
     print_table([{"": name, "with Windowsill": ours, "everything": other} for name, (ours, other) in costs.items()])
     _print_part("What was checked, on the session read back from disk")
-    checks = data["checks"]
-    print_table(
-        [{"": "ok" if each["ok"] else "FAILED", "check": each["name"], "seen": each["seen"]} for each in checks]
-    )
+    verdicts = [("ok" if each["ok"] else "FAILED", each["name"], each["seen"]) for each in data["checks"]]
+    print_table([dict(zip(("", "check", "seen"), verdict, strict=True)) for verdict in verdicts])
     _print_part("Look closer", commands(data["session"], data["store"], folds))
 
 
