@@ -56,7 +56,7 @@ def test_an_administrator_gets_the_sql(server: str):
     assert printed.startswith("BEGIN;\n")
     assert 'CREATE TABLE "to_come".entry' in printed
     assert call("store", "check", "--store", place).code == 1
-    assert call("store", "migrate", "--store", place).out == "schema 5: nothing is missing\n"
+    assert call("store", "migrate", "--store", place).out.endswith(": nothing is missing\n")
     assert call("store", "migrate", "--sql", "--store", place).out == "-- nothing is missing\n"
 
 

@@ -37,7 +37,7 @@ def test_a_wish_reaches_the_model_that_writes():
 
     session = opened(budget=100_000, writer=writer)
     talk(session, 30)
-    assert asyncio.run(session.compact(WISH)).pruned
+    assert session.compact_sync(WISH).pruned
     assert WISH in prompts[0]
     assert "The tests of the login were mended." in session.view.read(session.view.items[1]).text
 
@@ -48,14 +48,14 @@ def test_one_long_turn_is_compacted_too():
     talk(session, 1)
     for number in range(40):
         session.add({"role": "assistant", "content": f"Step {number}: " + "word " * 50})
-    assert asyncio.run(session.compact()).tokens_removed > 1_000
+    assert session.compact_sync().tokens_removed > 1_000
 
 
 def test_what_could_not_follow_the_wish_is_in_the_next_report():
     """Code writes without a model, and says that it cannot follow wishes."""
     session = opened(budget=100_000)
     talk(session, 30)
-    asyncio.run(session.compact(WISH))
+    session.compact_sync(WISH)
     assert any("cannot follow instructions" in note for note in session.compose_sync().report.notes)
 
 
@@ -63,12 +63,10 @@ def test_an_empty_session_has_nothing_to_compact():
     """It is told so by the result."""
     session = opened(budget=100_000)
     session.add("Hello.")
-    assert not asyncio.run(session.compact()).pruned
+    assert not session.compact_sync().pruned
 
 
-@pytest.mark.parametrize(
-    "ask", [lambda session: asyncio.run(session.compact()), lambda session: asyncio.run(session.reduce(to=0.2))]
-)
+@pytest.mark.parametrize("ask", [lambda session: session.compact_sync(), lambda session: session.reduce_sync(to=0.2)])
 def test_compact_without_auto_acts_when_it_is_asked(ask):
     """And not before."""
     session = opened(budget=10_000, strategy="compact:auto=false,keep=2")
@@ -88,7 +86,7 @@ def test_reducing_by_hand_waits_for_the_model():
 
     session = opened(budget=10_000, strategy="condense", writer=writer)
     talk(session, 60)
-    assert asyncio.run(session.reduce(to=0.2)).pruned
+    assert session.reduce_sync(to=0.2).pruned
     assert "All was looked at." in str([session.view.read(item).text for item in session.view.items if item.fold])
 
 
@@ -123,7 +121,7 @@ def test_the_extracted_object_can_be_read():
     session.add("Book a trip. " + "word " * 200)
     session.add({"role": "assistant", "content": "Where to? " + "word " * 400})
     session.add("To Kyoto on the 5th of May.")
-    asyncio.run(session.reduce())
+    session.reduce_sync()
     assert session.state.extracted == {"destination": "Kyoto", "date": "5 May"}
     assert Session.open("s", strategy="extract", **stated).state.extracted == session.state.extracted
 
@@ -133,4 +131,4 @@ def test_a_size_that_is_none_is_refused():
     session = opened(budget=10_000)
     session.add("Hello.")
     with pytest.raises(InputError, match="'to'"):
-        asyncio.run(session.reduce(to=-3))
+        session.reduce_sync(to=-3)

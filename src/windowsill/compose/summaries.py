@@ -470,7 +470,7 @@ def fill(view: View, proposal: Proposal, texts: Sequence[Written | None]) -> Dra
         notes += [f"{proposal.strategy}: {note}" for note in (*written.notes, *_cost(written))]
         metadata = {ORIGIN: Origin.SUMMARY, "writer": written.writer}
         stand_in = text_message("user", frame(written.text, source=written.writer), metadata=metadata)
-        own, brief = proposal.stand_ins[place], proposal.briefs[place]
+        own, brief = proposal.stand_ins[place], proposal.briefs[place] if proposal.briefs else None
         if isinstance(own, Message) and brief is not None and brief.beside:
             stand_in = msgspec.structs.replace(stand_in, blocks=(*stand_in.blocks, own.blocks[-1]))
             run = hide(view, _hidden(view, span), Facts(messages=span.hides), stand_in)

@@ -77,7 +77,7 @@ def in_thread(
             session.composer.summaries.close()
             raise
 
-    run.__name__ = call.__name__.removeprefix("_").removesuffix("_sync")
+    run.__name__ = call.__name__.removesuffix("_sync")
     run.__qualname__ = f"Session.{run.__name__}"
     return run
 
@@ -88,8 +88,9 @@ class Session:
     Made with `Session.open`. Threads may share it; processes may open the same session at the same time.
 
     - open and end: `open`, `close`, `delete`, `id`, `settings`, `model`
-    - add and compose: `add`, `extend`, `compose`, and `compose_sync` for code without an event loop
+    - add and compose: `add`, `extend`, `compose`
     - reduce now: `compact`, `reduce`
+    - the same for code without an event loop: `compose_sync`, `compact_sync`, `reduce_sync`
     - look: `view`, `messages`, `message`, `folds`, `calls`, `request`, `explain`, `audit`, `verify`
     - hide and show: `fold`, `mask`, `unfold`, `pin`, `mark`
     - go back: `rewind`, `branches`, `switch`, `checkpoint`, `checkpoints`, `restore`
@@ -343,7 +344,7 @@ class Session:
 
     compose = in_thread(compose_sync)
 
-    def _compact(
+    def compact_sync(
         self, wish: str = "", *, system: Any = None, tools: Sequence[Any] = (), format: str | None = None
     ) -> Statistics:
         """Put a summary in the place of all but the last turn now, however full the window is; return what that did.
@@ -353,9 +354,9 @@ class Session:
         """
         return compact(self.composer, wish, format=format, system=system, tools=tools)
 
-    compact = in_thread(_compact)
+    compact = in_thread(compact_sync)
 
-    def _reduce(
+    def reduce_sync(
         self, *, to: Size | None = None, system: Any = None, tools: Sequence[Any] = (), format: str | None = None
     ) -> Statistics:
         """Reduce now, by the session's strategy, what is too large; return what that did.
@@ -365,7 +366,7 @@ class Session:
         """
         return reduce(self.composer, format=format, system=system, tools=tools, to=to)
 
-    reduce = in_thread(_reduce)
+    reduce = in_thread(reduce_sync)
 
     def _add_dynamic(self, text: str, keep: str) -> None:
         if keep not in ("turn", "history"):
