@@ -94,10 +94,9 @@ def redact_value(value: T, redactor: Redactor | None = None, name: str = "") -> 
         clean = (_redact_fact if size <= SHORT else _redact_text if size <= LONG else _redact)(value, redactor, name)
     elif isinstance(value, dict):
         label = _label(value)
-        clean = {
-            redact_value(key, redactor): redact_value(inner, redactor, _name_of(key, label))
-            for key, inner in value.items()
-        }
+        keys = [_redact_fact(key, redactor, "") if isinstance(key, str) else key for key in value]
+        values = [redact_value(inner, redactor, _name_of(key, label)) for key, inner in value.items()]
+        clean = dict(zip(keys, values, strict=True))
     elif isinstance(value, list | tuple):
         # Tuples with names of their own cannot be made from a row of values.
         clean = (list if isinstance(value, list) else tuple)([redact_value(inner, redactor, name) for inner in value])

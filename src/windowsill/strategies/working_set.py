@@ -333,9 +333,9 @@ def _read_call(call: ToolUse) -> tuple[str, bool, str]:
 def _regions(path: str, tool: str, at: int, text: str) -> list[Region]:
     """Return what a result shows: lines of a file, of each file that a search found lines in, or of an output."""
     lines = text.splitlines()
-    found = [_FOUND_LINE.match(line) for line in lines]
-    if 2 * sum(match is not None for match in found[:SEARCH_SAMPLE]) > min(len(lines), SEARCH_SAMPLE):
-        shown = [(match[1], match[2]) if match else ("", line) for match, line in zip(found, lines, strict=True)]
+    sample = list(map(_FOUND_LINE.match, lines[:SEARCH_SAMPLE]))
+    if 2 * (len(sample) - sample.count(None)) > len(sample):
+        shown = [(match[1], match[2]) if (match := _FOUND_LINE.match(line)) else ("", line) for line in lines]
         return [
             Region(source or path or tool, "read" if source or path else "output", at, [line for _, line in several])
             for source, several in itertools.groupby(shown, key=lambda pair: pair[0])
@@ -587,12 +587,14 @@ def _by_worth(regions: Sequence[Region], now: int, sight: Sight) -> list[tuple[i
 
 def _passages(lines: Sequence[str]) -> list[list[str]]:
     """Split lines where an empty one stands, or where that would be too far."""
-    found: list[list[str]] = [[]]
-    for line in lines:
-        found[-1].append(line)
-        if len(found[-1]) >= (2 * PASSAGE if line.strip() else PASSAGE):
-            found.append([])
-    return found if found[-1] else found[:-1]
+    found: list[list[str]] = []
+    start = 0
+    for end, line in enumerate(lines, start=1):
+        size = end - start
+        if size >= PASSAGE and (size >= 2 * PASSAGE or not line.strip()):
+            found.append(list(lines[start:end]))
+            start = end
+    return [*found, list(lines[start:])] if start < len(lines) else found
 
 
 def _worth(region: Region, now: int, touched: dict[str, tuple[int, int]]) -> float:
