@@ -6,7 +6,7 @@ import pytest
 
 from windowsill.messages import Message, Text, ToolResult, ToolUse, text_message
 from windowsill.summaries.collect import Failures, Outcome, collect, is_fault, is_refused, read_outcome
-from windowsill.summaries.digest import CAPS, Command, Digest, Failure, File, Quote, Task
+from windowsill.summaries.digest import CAPS, Command, Digest, Failure, File, Quote, Task, merge
 from windowsill.summaries.frame import frame
 
 pytestmark = pytest.mark.unit
@@ -122,6 +122,34 @@ def test_the_line_that_is_kept_of_a_failure_says_what_failed(output, told):
     """Not the exit code alone, nor a sentence that ends where the reason begins; words of the user are kept."""
     digest = collected(step(1, {"command": "git merge main"}, output, name="Bash", is_error=True))
     assert digest.errors[0].text == told
+
+
+def test_a_failure_is_told_by_a_line_that_says_what_failed():
+    """A bare FAIL is kept only where nothing better stands there."""
+    digest = collected(
+        step(1, {"command": "go test"}, "FAIL\n--- FAIL: TestLock (0.36s)\nFAIL", is_error=True),
+        step(2, {"command": "go vet"}, "FAIL", is_error=True),
+        step(3, {"path": "a.go"}, "<tool_use_error>File has not been read yet.</tool_use_error>", is_error=True),
+    )
+    assert [error.text for error in digest.errors] == [
+        "--- FAIL: TestLock (0.36s)",
+        "FAIL",
+        "File has not been read yet.",
+    ]
+
+
+def test_sentences_of_an_answer_in_json_are_its_values():
+    """What a model says as an object is told without keys and quotation signs."""
+    digest = collected(said(json.dumps({"status": "ok", "message": "We decided to exchange the lamp in order #W1."})))
+    assert [one.text for one in digest.decisions] == ["We decided to exchange the lamp in order #W1."]
+
+
+def test_a_new_plan_takes_the_place_of_the_old_one_in_another_digest():
+    """A plan that was written again as a whole ends what an earlier digest had planned; what was said stays open."""
+    old = Digest(tasks=[Task(text="Phase 1", status="pending"), Task(text="Docs are missing.", status="said")])
+    new = collected(step(1, {"todos": [{"content": "Add the lock", "status": "in_progress"}]}, "ok"))
+    assert [task.text for task in merge(old, new).tasks] == ["Docs are missing.", "Add the lock"]
+    assert [task.text for task in merge(merge(old, new), Digest()).tasks] == ["Docs are missing.", "Add the lock"]
 
 
 def test_an_error_that_was_not_fixed_stays_open():

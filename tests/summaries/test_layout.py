@@ -156,3 +156,11 @@ def test_the_latest_sentences_come_before_the_most_telling_ones():
     )
     assert said[3] in short
     assert said[0] not in short
+
+
+def test_what_the_user_refused_is_not_open():
+    """It is an answer: nothing is left to mend."""
+    text = lay_out(
+        "summary", Digest(errors=[Failure(text="rejected by the user: rebase", source="git merge")]), 200, count
+    )
+    assert text.endswith("rejected by the user: rebase (from git merge)")

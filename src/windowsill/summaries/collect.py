@@ -54,7 +54,7 @@ from windowsill.summaries.quotes import (
     split_sentences,
 )
 from windowsill.summaries.tool_calls import Action, recognise
-from windowsill.text import cut_middle, one_line
+from windowsill.text import cut_middle, one_line, strings
 from windowsill.tool_arguments import TABLE, TEXTS
 
 LONGEST_VALUE = 200
@@ -92,6 +92,9 @@ EDGE = 3_000
 LONGEST_LINE = 240
 """Characters of the line that is kept of an output."""
 
+SHORTEST_FAULT = 8
+"""Characters up to which a line says that something failed, and not what: a later line is looked for."""
+
 LAST_LINES = 12
 """Lines at the end of an output among which the most telling one is looked for."""
 
@@ -99,6 +102,8 @@ OFFLINE = "offline"
 """The writer of what code wrote: nothing in it is new."""
 
 PASSED = "passed later"
+REJECTED = "rejected by the user"
+"""The beginning of the error of a call that the user did not let run."""
 
 ASKED, OPEN_QUESTION = "asked", "open question"
 """The status of a question that waits for the assistant's next answer, and of one that somebody called open."""
@@ -145,6 +150,7 @@ _USER_REFUSED = re.compile(
     r"user doesn't want to (?:proceed with|take) this(?:.{0,400}?the user said:\s*(.{0,400}))?", re.DOTALL
 )
 """What agents answer for a user who does not let a call run, and the words of that user."""
+_ERROR_TAG = re.compile(r"^<tool_use_error>|</tool_use_error>\s*\Z")
 _HTTP_FAULT = re.compile(r"(?:http(?:/\d(?:\.\d)?)?|status(?:[ _]code)?)\W{0,3}[45]\d\d\b", re.IGNORECASE)
 _FAULT_KEYS = ("error", "errors", "exception", "error_message", "errorMessage")
 _QUESTION = ("?", "\uff1f")
@@ -206,6 +212,7 @@ class _Collector:
         self._commands = {one.command: one for one in before.commands}
         self._failures = Failures(before.errors)
         self._tasks = {task_key(task): task for task in before.tasks}
+        self._replans = before.replans
         self._values = {value.text: value for value in before.values}
         self._shown: list[Excerpt | Edited] = []
         self._spoken: list[tuple[int, str, str]] = []
@@ -225,6 +232,9 @@ class _Collector:
         if words := own_words(message):
             self._user(words, message.id)
         elif message.role == "assistant" and (words := message.text):
+            if (value := read_json(words)) is not None:
+                # Some models answer in JSON: the sentences are among its values.
+                words = "\n".join(strings(value))
             self._spoken.append((self._messages, message.id, words[:MOST_SCANNED]))
             self._words(words[:MOST_SCANNED], message.id)
             if not message.calls:
@@ -252,6 +262,7 @@ class _Collector:
         return cap(
             Digest(
                 messages=self._messages,
+                replans=self._replans,
                 files=_same_files(self._files.values()),
                 calls=list(self._calls.values()),
                 commands=list(self._commands.values()),
@@ -339,6 +350,7 @@ class _Collector:
         self._waiting[use.id] = (use, action)
         if action.kind == "plan":
             if action.replaces:
+                self._replans = True
                 self._tasks = {key: task for key, task in self._tasks.items() if task.status == "said"}
             for task in action.tasks:
                 self._task(task)
@@ -353,7 +365,7 @@ class _Collector:
 
     def _result(self, result: ToolResult, id: str) -> None:
         use, action = self._waiting.pop(result.tool_use_id, (None, None))
-        text = text_of(result.content).partition(REMINDER)[0]
+        text = _ERROR_TAG.sub("", text_of(result.content).partition(REMINDER)[0])
         if use is None or action is None:
             self._sources.append(Source(text=text, id=id))
             return
@@ -572,7 +584,7 @@ def _failure_line(text: str, lowered: str) -> str:
         return ""
     if len(text) != len(lowered):  # a few letters grow when lowered: places would no longer agree
         text = lowered
-    searched = 0
+    searched, bare = 0, ""
     for suspect in _SUSPECT.finditer(lowered):
         if suspect.start() < searched:
             continue
@@ -583,14 +595,17 @@ def _failure_line(text: str, lowered: str) -> str:
             if lowered.startswith("traceback", start):
                 rest = [line.strip() for line in text[start:].splitlines()[1:]]
                 return next((line for line in rest if _RAISED.match(line)), rest[-1] if rest else "")[:LONGEST_LINE]
-            return text[start:searched].strip()[:LONGEST_LINE]
-    return ""
+            line = text[start:searched].strip()[:LONGEST_LINE]
+            if len(line) > SHORTEST_FAULT:
+                return line
+            bare = bare or line
+    return bare
 
 
 def _first_line(text: str) -> str:
     """Return the first line that says something; one that only announces the next is told with it."""
     if (refused := _USER_REFUSED.search(text)) is not None:
-        return f"rejected by the user: {one_line(refused[1])}"[:LONGEST_LINE] if refused[1] else "rejected by the user"
+        return f"{REJECTED}: {one_line(refused[1])}"[:LONGEST_LINE] if refused[1] else REJECTED
     lines = [line.strip() for line in text.strip().splitlines()[:LAST_LINES] if line.strip()]
     if len(lines) > 1 and _EXIT.fullmatch(lines[0].lower()):
         lines = lines[1:]

@@ -169,6 +169,8 @@ class Digest(msgspec.Struct, omit_defaults=True):
     errors: list[Failure] = []
     decisions: list[Quote] = []
     tasks: list[Task] = []
+    replans: bool = False
+    """True when a whole plan was written, which takes the place of any before."""
     calls: list[CallRecord] = []
     values: list[Value] = []
     names: list[Name] = []
@@ -179,11 +181,14 @@ class Digest(msgspec.Struct, omit_defaults=True):
 
 def merge(older: Digest, newer: Digest) -> Digest:
     """Merge two digests: the same entries joined, the newest last, every list within its cap."""
+    if newer.replans:
+        older = msgspec.structs.replace(older, tasks=[task for task in older.tasks if task.status == "said"])
     lists = {
         name: join([*getattr(older, name), *getattr(newer, name)], KEYS[name], _COMBINE.get(name)) for name in CAPS
     }
     messages = older.messages + newer.messages
-    return cap(Digest(messages=messages, state={**older.state, **newer.state}, **lists))
+    replans = older.replans or newer.replans
+    return cap(Digest(messages=messages, replans=replans, state={**older.state, **newer.state}, **lists))
 
 
 def merge_all(digests: Iterable[Digest]) -> Digest:
@@ -201,7 +206,7 @@ def merge_stored(stored: Iterable[dict[str, Any]]) -> dict[str, Any]:
 
 def only_record(digest: Digest) -> Digest:
     """Return what has to be carried over of a digest, without the details of the work."""
-    return Digest(**{name: getattr(digest, name) for name in RECORD})
+    return Digest(replans=digest.replans, **{name: getattr(digest, name) for name in RECORD})
 
 
 def without_told(digest: Digest, shown: str) -> Digest:

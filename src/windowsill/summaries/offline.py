@@ -16,7 +16,7 @@ import msgspec
 
 from windowsill.history.folds import Brief, Style
 from windowsill.summaries import Material, Writer, Written
-from windowsill.summaries.collect import collect
+from windowsill.summaries.collect import REJECTED, collect
 from windowsill.summaries.digest import (
     WHOLE_FILE,
     CallRecord,
@@ -197,7 +197,8 @@ def _command(command: Command) -> str:
 
 
 def _failure(failure: Failure) -> str:
-    fix = f" -> {one_line(failure.fix)}" if failure.fix else " -> open"
+    # What the user refused is an answer, and nothing to mend.
+    fix = f" -> {one_line(failure.fix)}" if failure.fix else "" if failure.text.startswith(REJECTED) else " -> open"
     return f"- ({one_line(failure.id)}) {one_line(failure.text)} (from {one_line(failure.source)[:LONGEST_SAID]}){fix}"
 
 
