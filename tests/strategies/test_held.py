@@ -81,6 +81,8 @@ def test_instructions_in_the_middle_survive_twenty_reductions(name, form):
         session.add({"role": "assistant", "content": f"answer {turn} " + "so " * 60})
         turn += 1
     assert len(session.folds) >= 20
+    shown = [session.view.read(item).text for item in session.view.items if item.role == "system" and not item.fold]
+    assert shown == rules
     assert all(rule.encode() in payload.body() for rule in rules)
     assert problems(payload) == []
 
