@@ -37,6 +37,8 @@ for number in range(int(sys.argv[1])):
     texts += [ask(texts)]
     if len(sys.argv) > 2 and number == 1:
         os.kill(json.load(urllib.request.urlopen(base + "/__windowsill/health"))["pid"], signal.SIGKILL)
+if len(texts) > 20:
+    ask(["Another matter"])
 print(json.dumps({name: value for name, value in os.environ.items() if name.endswith("_BASE_URL")}))
 raise SystemExit(7)
 """
@@ -77,11 +79,13 @@ def test_an_agent_runs_behind_a_proxy_of_its_own(tmp_path):
         assert provider.refused == []
     assert done.returncode == 7, done.stderr
     assert all(url.startswith("http://127.0.0.1:") for url in json.loads(done.stdout).values())
-    assert re.search(
-        r"windowsill: 20 calls, \d+ folds?, \d+ KB not sent \(\d+%\), \d+% read from the cache; look: "
-        r"`windowsill inspect '\w+~\w+' --store \S+`",
+    found = re.search(
+        r"windowsill: 21 calls, \d+ folds?, \d+ KB not sent \(\d+%\), \d+% read from the cache; look: "
+        r"`windowsill inspect '(\w+~\w+)' --store \S+`",
         done.stderr,
     )
+    with closing(open_store(tmp_path / "kept")) as store, Session.open(found[1], store=store) as session:
+        assert session.folds, "the conversation that was folded is shown, not the last one"
     assert list((tmp_path / "home").iterdir()) == []
 
 

@@ -24,6 +24,9 @@ from windowsill.mcp.server import bracketed
 
 START_SECONDS = 30.0
 ASK_SECONDS = 3.0
+HEALTH_SECONDS = 15.0
+"""The wait for the health of a proxy, which may have many requests to answer first."""
+
 RESTARTS = 20
 SIGN_IN = 41
 """The exit code of Gemini CLI where it was never told how to sign in: with another address it takes no default."""
@@ -240,7 +243,7 @@ def ask_health(address: str, token: str | None = None) -> dict[str, Any]:
     """Ask a proxy how it does; `OSError` when nobody answers, `ValueError` when what answers is none."""
     headers = {"x-windowsill-token": token} if token else {}
     request = urllib.request.Request(f"{address}/__windowsill/health", headers=headers)  # noqa: S310 - stated
-    with urllib.request.urlopen(request, timeout=ASK_SECONDS) as answer:  # noqa: S310 - as above
+    with urllib.request.urlopen(request, timeout=HEALTH_SECONDS) as answer:  # noqa: S310 - as above
         value = json.load(answer)
         return value if isinstance(value, dict) else {}
 
@@ -299,7 +302,7 @@ def _tell(health: dict[str, Any], say: Say, store: Sequence[str]) -> None:
     if counts.get("faults"):
         parts.append(f"{counts['faults']:,} passed on as they came")
     look = "; look: `windowsill inspect`"
-    if session := health.get("session"):
+    if session := health.get("folded") or health.get("session"):
         session = " ".join(map(quote, [session, *store]))
         look = f"; look: `windowsill inspect {session}`"
     say(f"windowsill: {', '.join(parts)}{look}")

@@ -92,9 +92,6 @@ SOCKETS = "websockets-sansio"
 
 METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
 
-LAST_MARKS = (b"message_stop", b"[DONE]", b"response.completed", b"response.incomplete", b"response.failed")
-"""One of these is in the last event: looked for first, as most events have none."""
-
 LAST_EVENT = re.compile(
     rb'"type": ?"(?:message_stop|response\.(?:completed|incomplete|failed))"|(?:^|\n)data: ?\[DONE\]', re.MULTILINE
 )
@@ -149,8 +146,8 @@ class Proxy:
         self._lock = Lock()
         self.faults: deque[Fault] = deque(maxlen=MOST_FAULTS)
         self.counts: Counter[str] = Counter()
-        self._last_session = ""
-        """The conversation that was composed last; none of a sub-agent."""
+        self._last_session = self._last_folded = ""
+        """The conversations that were composed and folded last; none of a sub-agent."""
         self._client: httpx2.AsyncClient | None = None
         self._recording: dict[str, set[anyio.Event]] = {}
         """For each owner the answers that were passed on and are being recorded."""
@@ -417,7 +414,7 @@ class Proxy:
         try:
             async for piece in response.aiter_raw():
                 heard.append(piece)
-                if not begun and any(mark in piece for mark in LAST_MARKS) and LAST_EVENT.search(piece):
+                if not begun and _may_be_last(piece) and LAST_EVENT.search(piece):
                     # Whoever has the last event may ask on at once, before the answer is closed.
                     begun = True
                     self._record(exchange, heard, owner)
@@ -493,6 +490,7 @@ class Proxy:
         self.counts["bytes not sent"] += asked - sent
         if exchange.session_id and SUB_AGENT not in exchange.session_id and SIDE not in exchange.session_id:
             self._last_session = exchange.session_id
+            self._last_folded = exchange.session_id if exchange.folds else self._last_folded
 
     def _count_usage(self, exchange: Exchange) -> None:
         if exchange.usage is not None:
@@ -525,6 +523,7 @@ class Proxy:
             "seconds": round(self._clock() - self._started, 1),
             "counts": dict(self.counts),
             "session": self._last_session,
+            "folded": self._last_folded,
             "upstreams": self._upstreams,
             "faults": [msgspec.to_builtins(each) for each in self.faults],
         }
@@ -559,6 +558,17 @@ async def _read(request: Request) -> bytes | None:
             return None
         pieces.append(piece)
     return b"".join(pieces)
+
+
+def _may_be_last(piece: bytes) -> bool:
+    """Tell events apart quickly: most hold no word of the last one."""
+    return (
+        b"message_stop" in piece
+        or b"[DONE]" in piece
+        or b"response.completed" in piece
+        or b"response.incomplete" in piece
+        or b"response.failed" in piece
+    )
 
 
 def _hear(exchange: Exchange, heard: bytes) -> None:
