@@ -97,6 +97,11 @@ class Pooler(_Line):
         self._lock = threading.Lock()
         super().__init__(server)
 
+    def __exit__(self, *about: object) -> None:
+        super().__exit__(*about)
+        with self._lock:
+            _close(*self._idle)
+
     def _serve(self, client: socket.socket) -> None:
         startup = _exactly(client, 4)
         startup += _exactly(client, struct.unpack("!I", startup)[0] - 4)
