@@ -1,5 +1,6 @@
 """The session as a user holds it."""
 
+import gc
 import inspect
 import itertools
 import json
@@ -12,7 +13,7 @@ import pytest
 import windowsill
 from support.conversations import result, text_block, use
 from windowsill import BudgetError, InputError, NotFoundError, Session, Tool
-from windowsill.messages import text_message
+from windowsill.messages import Message, text_message
 from windowsill.store.memory import MemoryStore
 
 pytestmark = pytest.mark.unit
@@ -299,3 +300,15 @@ def test_the_form_for_an_event_loop_has_its_name_and_signature(name, states):
     assert (form.__name__, form.__qualname__) == (name, f"Session.{name}")
     assert states in inspect.signature(form).parameters
     assert inspect.iscoroutinefunction(form)
+
+
+def test_a_closed_session_holds_no_messages():
+    """They are free at once, and not when the next full collection comes."""
+    gc.disable()
+    try:
+        with Session.open("s", store=MemoryStore(), model="claude-sonnet-5") as session:
+            session.add({"role": "user", "content": "a word that stands nowhere else"})
+        del session
+        assert not [each for each in gc.get_objects() if isinstance(each, Message) and "nowhere else" in each.text]
+    finally:
+        gc.enable()
