@@ -196,6 +196,21 @@ def test_a_stand_in_says_what_was_done_last_and_what_was_reported(session):
     assert "The cause is the missing lock in `book()`." in told
 
 
+def test_little_is_not_hidden_before_it_has_to_be(session):
+    """Every fold has the provider read the rest anew: a small one waits, though it would save more than it costs."""
+    session.add(TASK)
+    work(session, 60)
+    follow(session, Economy(), ROOMY, rounds=1)
+    dear = msgspec.structs.replace(ROOMY, cache=CachePrices(read=0.5, write=1.0))
+    decisions = []
+    for number in range(60, 100):
+        work(session, 1, start=number)
+        decisions.append(Economy().decide(session.view, dear))
+    first = next(decision for decision in decisions if decision.action != "wait")
+    assert first.hidden >= 0.25 * dear.limit
+    assert "too little yet" in decisions[decisions.index(first) - 1].why
+
+
 # Words of a model, where one writes
 
 

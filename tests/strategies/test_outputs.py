@@ -1,5 +1,6 @@
 """The tool output cache: what is shown of an output, and of all of them together."""
 
+import json
 import re
 
 import pytest
@@ -49,6 +50,17 @@ def test_a_ref_is_shown_only_where_its_tool_is_offered():
         session.add({"role": "user", "content": "Go on."})
         payload = session.compose_sync(tools=tools)
         assert session.request(session.calls[-1].id) == payload.body()
+
+
+def test_records_are_limited_by_their_tokens():
+    """A list of short values has few bytes a token: one that fills the window is shown in part, as a text would be."""
+    values = [f"Q{number:04}" for number in range(1_170)]
+    session = working(json.dumps(values), strategy="economy", window=6_000)
+    (text,) = sent(session, tools=False)
+    assert session.view.tokens() < 3_000
+    assert "Q0000" in text
+    assert "more of 1,170" in text
+    assert json.loads(session.message("m3").results[0].content[0].text) == values
 
 
 def test_all_outputs_together_stay_within_their_budget():

@@ -38,11 +38,11 @@ from windowsill.summaries.offline import lay_out, write_work
 
 Action: TypeAlias = Literal["wait", "add", "join"]
 
-TAIL = (0.12, 3_500)
+TAIL = (0.06, 2_500)
 """The latest messages that stay as they are: the share of the room for messages, and the most tokens."""
 
-LINES = (0.70, 7_500)
-NAMES = (0.28, 3_000)
+LINES = (0.70, 8_000)
+NAMES = (0.28, 2_600)
 RECORD = (0.12, 2_000)
 """Lines, names and the record (words of the user, decisions, failures) in a stand-in that is made anew: the share of
 the room, for lines of what the other parts leave free, and the most tokens. Shares hold on small windows; the caps on
@@ -54,7 +54,7 @@ WORK = (0.125, 100, 0.05)
 for names, up to these tokens, or up to this share. Half of it where there are neither names nor lines, as in a chat."""
 
 MORE_LINES = (0.70, 4_000)
-MORE_NAMES = (0.12, 1_500)
+MORE_NAMES = (0.12, 1_300)
 MORE_RECORD = (0.05, 1_000)
 """The same in a stand-in that is added behind others."""
 
@@ -76,6 +76,11 @@ LEAST_SAVED = 10
 
 FRAME = 100
 """Tokens of the frame around a text."""
+
+LEAST_HIDDEN = 0.3
+"""The share of the room that a fold hides at least where there is room: what saves is the sum of many folds, and each
+has the provider read the rest anew. The least cost of a whole session lies near the square root of two times what a
+fold writes, over what a call adds at the price of a cached read: at the usual prices a third of a large room."""
 
 HALF = 0.5
 """The share of the limit up to which nothing is folded, whatever it would save: what has room is worth having."""
@@ -184,6 +189,8 @@ class Economy(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
         costs = budget.cache.write * (rest + written)
         figures = msgspec.structs.replace(figures, saves=saves, costs=costs)
         worth = f"hiding {hidden:,} tokens saves {saves:,.0f} over {calls:.0f} calls, writing {costs:,.0f}"
+        if saves > costs and hidden < LEAST_HIDDEN * room:
+            return figures.because(f"{worth}: too little yet for the prefix to be read anew")
         return figures.because(worth, action if saves > costs else "wait")
 
     def explain(self, view: View, budget: Budget) -> dict[str, float | str]:

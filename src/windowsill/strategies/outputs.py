@@ -191,9 +191,10 @@ class Outputs(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
             item = view.items[place]
             # What is pinned stays as it is, and a message as short as a line has no line above the limit. What was cut
             # points nowhere, but may be above the limits: a giant is cut before any strategy is asked.
-            is_short = item.weight.bytes <= (SHORTEST_REPEAT if self.repeats and not item.cuts else limits.line)
+            own = limits if budget.refs else _of_records(limits, view, item)
+            is_short = item.weight.bytes <= (SHORTEST_REPEAT if self.repeats and not item.cuts else own.line)
             earlier = None if item.cuts else seen
-            if not item.pinned and not is_short and (found := self._cut(view, item, memo.names, earlier, limits)):
+            if not item.pinned and not is_short and (found := self._cut(view, item, memo.names, earlier, own)):
                 cuts += found
                 above.append(place)
             else:
@@ -304,6 +305,19 @@ class _Memo:
                 if key_of(item) not in self.within:
                     self.unread.append(place)
         self._count = len(view.items)
+
+
+def _of_records(limits: Limits, view: View, item: Item) -> Limits:
+    """Return limits for an output of records that stand for as many tokens as they do for a text.
+
+    Records have few bytes a token; shown are the first of them, and how many there are. A text, which may be quoted
+    word for word, is left as it is while it fits.
+    """
+    tokens = view.tokens(item)
+    if 2 * item.weight.json <= tokens:
+        return limits
+    most = max(LEAST_BYTES, min(limits.bytes, limits.bytes * item.weight.bytes // (BYTES_PER_TOKEN * tokens)))
+    return Limits(line=min(limits.line, most), bytes=most)
 
 
 def _words(block: Block) -> str:
