@@ -211,6 +211,21 @@ def test_little_is_not_hidden_before_it_has_to_be(session):
     assert "too little yet" in decisions[decisions.index(first) - 1].why
 
 
+def test_an_old_stand_in_leaves_room_for_the_work_behind_a_later_request():
+    """The words that the work is for part the stand-ins: the older one shrinks before every call is a fold."""
+    session = Session.open("work", model="claude-sonnet-5", store=":memory:", window=8_000)
+    session.add(TASK)
+    folds = []
+    for number in range(120):
+        if number == 60:
+            session.add({"role": "assistant", "content": "Done with the first part."})
+            session.add({"role": "user", "content": "And now the rest."})
+        read(session, number, [f"value_{number}_{line} = compute({line})" for line in range(40)], path=f"{number}.py")
+        session.compose_sync()
+        folds.append(len(session.folds))
+    assert folds[-1] - folds[80] < 25
+
+
 # Words of a model, where one writes
 
 

@@ -74,6 +74,10 @@ LEAST_STAND_IN = 0.15
 LEAST_SAVED = 10
 """Joining stand-ins must save one part in so many: for less they stay as they are."""
 
+LEAST_FREE = 0.15
+"""The share of the room that a fold leaves free at least, or else a stand-in between messages that stay is made anew
+too, though that frees less than half of it: the next fold would come within a few calls."""
+
 FRAME = 100
 """Tokens of the frame around a text."""
 
@@ -239,9 +243,8 @@ class Economy(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
         else:
             sight = Sight.of(view, [item for item in view.items if item.first not in hidden], view.items)
         now = max((item.seq for item in hidden.values()), default=0) if budget.step else view.items[-1].seq
-        spans: list[MessageSpan] = []
-        stand_ins: list[Message] = []
-        briefs: list[Brief | None] = []
+        made: list[tuple[MessageSpan, Message, Brief | None]] = []
+        alone: list[tuple[MessageSpan, Message, Brief | None]] = []
         words = _words_room(_room(view, budget), budget)
         digests = [collect_hidden(view, stretch) for stretch in stretches]
         # Messages that stay may part what is hidden: the largest stand-in tells the record of all.
@@ -264,22 +267,25 @@ class Economy(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
             work = write_work(digests[place], done if written.text else names // 2, count) if told else ""
             record_text = lay_out("summary", digest, told, count, details=0) if told else ""
             span, stand_in = self._stand_in(view, stretch, digest, (record_text, work), written)
-            # A stand-in alone is made smaller only where that frees half of it.
-            parted = 2 if len(stretch) == 1 and stretch[0].fold else LEAST_SAVED
-            again = cold or all(item.fold for item in stretch)
-            if view.tokens_of(span.saves) > (size // parted if again else 0):
-                spans.append(span)
-                stand_ins.append(stand_in)
-                briefs.append(Brief(room=words, beside=True) if words and place == largest else None)
-        if not spans:
+            saved, again = view.tokens_of(span.saves), cold or all(item.fold for item in stretch)
+            if saved <= (size // LEAST_SAVED if again else 0):
+                continue
+            brief = Brief(room=words, beside=True) if words and place == largest else None
+            is_alone = len(stretch) == 1 and bool(stretch[0].fold) and 2 * saved <= size
+            (alone if is_alone else made).append((span, stand_in, brief))
+        after = budget.fixed + view.tokens() - sum(view.tokens_of(span.saves) for span, *_ in made)
+        if budget.limit - after < LEAST_FREE * _room(view, budget):
+            made = sorted((*made, *alone), key=lambda each: each[0].first)
+        if not made:
             return None
+        spans, stand_ins, briefs = zip(*made, strict=True)
         return Proposal(
             kind="condense",
             reason=decision.why,
             strategy=self.name,
-            spans=tuple(spans),
-            stand_ins=tuple(stand_ins),
-            briefs=tuple(briefs),
+            spans=spans,
+            stand_ins=stand_ins,
+            briefs=briefs,
         )
 
     def _rooms_of(self, view: View, budget: Budget, parts: Parts, hidden: int) -> tuple[int, int, int]:
