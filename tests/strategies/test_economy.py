@@ -203,11 +203,11 @@ def test_little_is_not_hidden_before_it_has_to_be(session):
     follow(session, Economy(), ROOMY, rounds=1)
     dear = msgspec.structs.replace(ROOMY, cache=CachePrices(read=0.5, write=1.0))
     decisions = []
-    for number in range(60, 100):
+    for number in range(60, 130):
         work(session, 1, start=number)
         decisions.append(Economy().decide(session.view, dear))
     first = next(decision for decision in decisions if decision.action != "wait")
-    assert first.hidden >= 0.25 * dear.limit
+    assert first.hidden >= 0.5 * dear.limit
     assert "too little yet" in decisions[decisions.index(first) - 1].why
 
 
