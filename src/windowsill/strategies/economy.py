@@ -168,7 +168,8 @@ class Economy(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
         idle = _idle(view)
         cold = idle > budget.cache.lifetime
         calls = max(FEWEST_CALLS, min(MOST_CALLS, _calls_in_a_row(view, view.items, budget.cache.lifetime)))
-        cut = _cut(each, _size(TAIL, room), 0 if must or cold else self.keep)
+        fresh = _fresh(view, each, room)
+        cut = _cut(each, _size(TAIL, room), fresh if must or cold else max(fresh, self.keep))
         stays = sum(each[place - start] for place in held_places(view) if start <= place < start + cut)
         hidden, rest = sum(each[:cut]) - stays, sum(each[cut:]) + stays
         standing = total - budget.fixed - hidden - rest - _first_tokens(view)
@@ -392,6 +393,14 @@ def _cut(each: Sequence[int], tail: int, keep: int) -> int:
         left -= each[place - 1]
         place -= 1
     return max(0, min(place, len(each) - keep))
+
+
+def _fresh(view: View, each: Sequence[int], room: int) -> int:
+    """Count the last items that no model has seen, with the call they answer; 0 where they take half of the room."""
+    items = view.items
+    place = next((place for place in range(len(items) - 1, -1, -1) if items[place].role == "assistant"), 0)
+    count = min(len(each), len(items) - place)
+    return count if sum(each[len(each) - count :]) <= HALF * room else 0
 
 
 def _idle(view: View) -> float:
