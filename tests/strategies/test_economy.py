@@ -208,7 +208,7 @@ def test_little_is_not_hidden_before_it_has_to_be(session):
         decisions.append(Economy().decide(session.view, dear))
     first = next(decision for decision in decisions if decision.action != "wait")
     assert first.hidden >= 0.5 * dear.limit
-    assert "too little yet" in decisions[decisions.index(first) - 1].why
+    assert "are too few" in decisions[decisions.index(first) - 1].why
 
 
 def test_an_old_stand_in_leaves_room_for_the_work_behind_a_later_request():

@@ -167,11 +167,14 @@ class Economy(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
         each = view.each(view.items[start:])
         idle = _idle(view)
         cold = idle > budget.cache.lifetime
-        calls = max(FEWEST_CALLS, min(MOST_CALLS, _calls_in_a_row(view, view.items, budget.cache.lifetime)))
         fresh = _fresh(view, each, room)
         cut = _cut(each, _size(TAIL, room), fresh if must or cold else max(fresh, self.keep))
         stays = sum(each[place - start] for place in held_places(view) if start <= place < start + cut)
         hidden, rest = sum(each[:cut]) - stays, sum(each[cut:]) + stays
+        if not must and not cold and hidden < LEAST_HIDDEN * room:
+            few = msgspec.structs.replace(wait, hidden=hidden, rest=rest, idle=idle)
+            return few.because(f"{hidden:,} tokens that could be hidden are too few for the prefix to be read anew")
+        calls = max(FEWEST_CALLS, min(MOST_CALLS, _calls_in_a_row(view, view.items, budget.cache.lifetime)))
         standing = total - budget.fixed - hidden - rest - _first_tokens(view)
         free = budget.limit - total + hidden
         pieces = _words_room(room, budget) + sum(_rooms(MORE if start > _behind_task(view) else WHOLE, room, free))
@@ -193,8 +196,6 @@ class Economy(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
         costs = budget.cache.write * (rest + written)
         figures = msgspec.structs.replace(figures, saves=saves, costs=costs)
         worth = f"hiding {hidden:,} tokens saves {saves:,.0f} over {calls:.0f} calls, writing {costs:,.0f}"
-        if saves > costs and hidden < LEAST_HIDDEN * room:
-            return figures.because(f"{worth}: too little yet for the prefix to be read anew")
         return figures.because(worth, action if saves > costs else "wait")
 
     def explain(self, view: View, budget: Budget) -> dict[str, float | str]:
