@@ -194,14 +194,15 @@ def test_a_reminder_that_a_client_takes_back_does_not_begin_another_conversation
 
 
 def test_an_answer_alone_does_not_join_two_conversations():
-    """Another question with the same answer, or another system prompt, is another conversation."""
+    """Another question with the same answer, the beginning of one, or another system prompt: another conversation."""
     store = MemoryStore()
     conversations = Conversations(None, store=store)
     ask(conversations, [user("Question one\n\nKeep the rules.")], "Yes")
     ask(conversations, [user("Question two"), says("Yes"), user("Go on")])
     system = {"role": "system", "content": "You are somebody else entirely."}
     ask(conversations, [system, user("Question one"), says("Yes"), user("Go on")])
-    assert len(store.sessions()) == 3
+    ask(conversations, [user("Question"), says("Yes"), user("Go on")])
+    assert len(store.sessions()) == 4
 
 
 def test_a_regenerated_first_answer_does_not_double_the_question():

@@ -346,7 +346,8 @@ class ClientHistory:
             if len(new) > MOST_NEW or place != (items[start - 1].last if start else ROOT):
                 return False
             asked = messages[known:last]
-            if asked and new and asked[0].text and new[0].text.startswith(asked[0].text):
+            if asked and new and asked[0].text and f"{new[0].text}\n".startswith(f"{asked[0].text}\n"):
+                # Whole lines are taken off: "Hi" is not the question "Hi, I am Ann" of somebody else.
                 asked, new = asked[1:], new[1:]
             return not asked and all(each.role == "system" for each in new) and self._asks_as_before(request)
         finally:
