@@ -34,7 +34,7 @@ browser:
 		echo "tests/browser will not run: apt-get could not install chromium and chromium-driver"; \
 	else echo "tests/browser will not run: chromedriver is missing, and only root can install it with apt-get"; fi
 
-# The whole suite takes about eleven minutes on two cores.
+# The whole suite takes about ten minutes on two cores.
 test: $(VENV)/.test page browser
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(if $(ROOM),tests/$(ROOM))
 
