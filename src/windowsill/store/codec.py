@@ -96,7 +96,7 @@ _META_DICTIONARY = (
     b"\x00\x00\x00\x00\x04\xcc\x00\x00\xbdo200k_base/openai/openai-4o/2\xa6openai\xc4\x10\x90\x90\x90\x90\xc2\xc2\x80\xc2\xc4\x10"
     b"\xc4\x00\x90\x90"
 )
-"""What the meta of entries is full of; it never changes either."""
+"""Bytes that the meta of entries is full of: they never change either."""
 
 
 class _Facts(Protocol):

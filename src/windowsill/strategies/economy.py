@@ -50,8 +50,9 @@ large ones, where what a further line costs in every call, and not the room, say
 tuned on the half of the recorded sessions that docs/strategies.md names."""
 
 WORK = (0.125, 100, 0.05)
-"""What was done last and what came of it, without which nobody could say where the work stands: its share of the room
-for names, up to these tokens, or up to this share. Half of it where there are neither names nor lines, as in a chat."""
+"""The part that says what was done last and what came of it, without which nobody could tell where the work stands: its
+share of the room for names, up to these tokens, or up to this share. Half of it where there are neither names nor
+lines, as in a chat."""
 
 MORE_LINES = (0.70, 4_000)
 MORE_NAMES = (0.12, 1_300)

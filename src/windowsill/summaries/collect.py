@@ -149,7 +149,7 @@ _REFUSED = re.compile(
 _USER_REFUSED = re.compile(
     r"user doesn't want to (?:proceed with|take) this(?:.{0,400}?the user said:\s*(.{0,400}))?", re.DOTALL
 )
-"""What agents answer for a user who does not let a call run, and the words of that user."""
+"""Answers that agents give for a user who does not let a call run, and the words of that user."""
 _ERROR_TAG = re.compile(r"^<tool_use_error>|</tool_use_error>\s*\Z")
 _HTTP_FAULT = re.compile(r"(?:http(?:/\d(?:\.\d)?)?|status(?:[ _]code)?)\W{0,3}[45]\d\d\b", re.IGNORECASE)
 _FAULT_KEYS = ("error", "errors", "exception", "error_message", "errorMessage")
