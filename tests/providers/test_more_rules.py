@@ -181,6 +181,7 @@ def test_pictures_are_kept_from_models_that_cannot_see():
     assert b"image_url" not in body
     assert body.count(b"(image image/png) is not shown: this model takes no pictures") == 2
     assert session.message(id).results[0].content[0].data == "aGk="
+    assert isinstance(payload.to("openai")["messages"][0]["content"], str)
 
 
 @pytest.mark.parametrize("format", ["anthropic", "openai"])

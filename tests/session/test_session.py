@@ -250,6 +250,15 @@ def test_an_unknown_mark_is_refused():
         session.mark("m1", add=("sparkling",))
 
 
+@pytest.mark.parametrize("marks", [{}, {"add": "important"}])
+def test_marks_are_a_list(marks):
+    """Without any nothing would happen, and the letters of one are none."""
+    session = opened()
+    session.add("Keep this.")
+    with pytest.raises(InputError, match="a list of marks"):
+        session.mark("m1", **marks)
+
+
 def test_the_class_is_not_called_by_itself():
     """Whoever tries reads how a session is opened."""
     with pytest.raises(InputError, match=r"Session\.open\(id, model=\.\.\.\)"):

@@ -140,3 +140,17 @@ def test_the_record_between_messages_that_stay_is_told_elsewhere():
     sent = json.dumps(payload.to("openai")["messages"])
     assert len(session.folds) > 1
     assert [rule for rule in RULES[:8] if rule not in sent] == []
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_a_decision_of_the_assistant_outlives_a_long_stretch(strategy):
+    """However many messages the first fold hides: an early decision is among what is told of them."""
+    session = Session.open("s", model="gpt-4o", budget=6_000, store=MemoryStore(), strategy=strategy)
+    session.add({"role": "user", "content": "Build the service."})
+    session.add({"role": "assistant", "content": "We decided to use Redis for the queue."})
+    for number in range(120):
+        session.add({"role": "user", "content": f"Go on with part {number}."})
+        session.add({"role": "assistant", "content": f"Part {number} is built. " + "row " * 60})
+        payload = session.compose_sync()
+    assert session.folds
+    assert "We decided to use Redis for the queue." in json.dumps(payload.to("openai"))

@@ -224,7 +224,12 @@ class Renderer:
 
 def without_images(message: Message) -> Message:
     """Put words in the place of pictures, for a model that takes none."""
-    return _changed(message, _without_images)
+    changed = _changed(message, _without_images)
+    texts = [block.text for block in changed.blocks if isinstance(block, Text)]
+    if changed is message or len(texts) < len(changed.blocks):
+        return changed
+    # One text: servers of such models often take no list of parts.
+    return msgspec.structs.replace(changed, blocks=(Text(text="\n\n".join(texts)),))
 
 
 def _changed(message: Message, change: Callable[[Block], Block]) -> Message:

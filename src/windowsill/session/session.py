@@ -480,7 +480,9 @@ class Session:
         self.mark(message_id, add=() if off else ("pinned",), remove=("pinned",) if off else ())
 
     def mark(self, message_id: str, *, add: Sequence[Mark] = (), remove: Sequence[Mark] = ()) -> None:
-        """Give a message marks, or take them away."""
+        """Give a message marks (`important`, `pinned`), or take them away."""
+        if isinstance(add, str) or isinstance(remove, str) or not (add or remove):
+            raise InputError("mark needs a list of marks to add or to remove", remedy='such as add=["important"]')
         for mark in (*add, *remove):
             if mark not in ("important", "pinned"):
                 raise NotFoundError(f"there is no mark {mark!r}", remedy="use important or pinned")

@@ -48,6 +48,7 @@ from windowsill.summaries.quotes import (
     find_decisions,
     find_quotes,
     find_rules,
+    has_cue,
     is_question,
     pick_telling,
     quote_request,
@@ -68,7 +69,8 @@ MOST_VALUES = 24
 """Values kept of one call."""
 
 MOST_MESSAGES = 40
-"""The assistant's latest messages, whose sentences are looked at. What it said before was said again, or is stale."""
+"""The assistant's latest messages, of which every sentence is looked at. Of those before only decisions are kept: the
+rest was said again, or is stale."""
 
 LONGEST_COMMAND = 600
 LONGEST_MARKED = 1_000
@@ -328,10 +330,14 @@ class _Collector:
     def _assistant_sentences(self) -> list[tuple[str, list[str]]]:
         """Return the sentences of the assistant's latest messages; decisions and open ends in them are noted."""
         found: list[tuple[str, list[str]]] = []
-        for when, id, words in self._spoken[-MOST_MESSAGES:]:
+        for place, (when, id, words) in enumerate(self._spoken, MOST_MESSAGES - len(self._spoken)):
+            if place < 0 and not has_cue(words, "decisions"):
+                continue
             spoken = split_sentences(words)
-            found.append((id, spoken))
             self._decisions += [(when, one) for one in find_decisions(spoken, id)]
+            if place < 0:
+                continue
+            found.append((id, spoken))
             for left in find_quotes(spoken, "open", id):
                 self._task(Task(text=left.text, status="said"))
         self._decisions.sort(key=lambda pair: pair[0])

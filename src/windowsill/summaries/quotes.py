@@ -397,6 +397,12 @@ def find_quotes(sentences: Sequence[str], kind: str, id: str) -> list[Quote]:
     return held
 
 
+def has_cue(text: str, kind: str) -> bool:
+    """Tell whether a cue of this kind stands anywhere in a text: faster than splitting it into sentences."""
+    lowered = text.lower()
+    return _cues(kind, lowered).search(lowered) is not None
+
+
 def pick_telling(messages: Sequence[tuple[str, list[str]]], most: int) -> list[Sentence]:
     """Pick the most telling of `(message id, sentences)`, in their order: by cue words, place, names and rare words."""
     found: list[tuple[str, str, bool]] = []
