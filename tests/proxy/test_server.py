@@ -25,6 +25,20 @@ from windowsill.testing import Answer, Server
 
 pytestmark = pytest.mark.integration
 
+SAID = b"".join(
+    f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode()
+    for event in (
+        {"type": "message_start", "message": {"id": "m", "type": "message", "role": "assistant", "content": [],
+         "model": MODEL, "usage": {"input_tokens": 1, "output_tokens": 1}}},
+        {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "an answer"}},
+        {"type": "content_block_stop", "index": 0},
+        {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 2}},
+        {"type": "message_stop"},
+    )
+)  # fmt: skip
+"""A streamed answer."""
+
 
 # What passes
 
@@ -85,6 +99,32 @@ def test_a_stream_is_never_held_back(tmp_path):
         assert b"ping" in next(pieces)
         received.set()
         assert b"message_stop" in b"".join(pieces)
+
+
+def test_an_answer_is_recorded_before_the_next_question_though_its_stream_stays_open(tmp_path):
+    """Whoever has the last event may ask on at once."""
+    counted = threading.Event()
+
+    def answer(handler, sent):
+        if b"And now?" in sent:
+            say(handler, 200, b"{}")
+            return
+        handler.send_response(200)
+        handler.send_header("Content-Type", "text/event-stream")
+        handler.send_header("Connection", "close")
+        handler.end_headers()
+        handler.wfile.write(SAID)
+        assert counted.wait(60)
+
+    with upstream(answer) as (url, _), proxied(tmp_path, url) as proxy, streamed(proxy) as response:
+        heard = b""
+        for piece in response.iter_raw():
+            heard += piece
+            if heard == SAID:
+                post(proxy, body("Hello", "an answer", "And now?"), key="")
+                assert health(proxy)["counts"].get("tokens of requests") == 1
+                counted.set()
+        assert len(proxy.sessions) == 1
 
 
 def test_a_socket_for_anything_else_is_refused(proxy):

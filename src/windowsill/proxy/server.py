@@ -7,17 +7,16 @@ from __future__ import annotations
 
 import logging
 import os
-import re
 import secrets
 import time
 from collections import Counter, OrderedDict, deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, nullcontext, suppress
 from copy import copy
 from functools import partial
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 from urllib.parse import urlsplit
 
 import anyio
@@ -31,6 +30,7 @@ from windowsill.clients.exchange import OVERFLOW_STATUSES, Exchange, Route, rout
 from windowsill.errors import InputError, SettingError, WindowsillError
 from windowsill.extras import extra
 from windowsill.mcp.server import bracketed, check_token, impatient_protocol, is_loopback, open_sockets
+from windowsill.proxy.answers import Relay, StreamCopy
 from windowsill.proxy.callers import MARK, SIDE, SUB_AGENT, Caller, caller_of
 from windowsill.proxy.compaction import (
     COMPACT,
@@ -66,6 +66,9 @@ if TYPE_CHECKING:
     from starlette.websockets import WebSocket
 
 
+Answer: TypeAlias = "Response | Relay"
+"""To a client: written here, or that of the provider."""
+
 # ruff: noqa: PLC0415 - the packages of the extra are only there for those who installed it
 
 log = logging.getLogger("windowsill.proxy")
@@ -91,11 +94,6 @@ SOCKETS = "websockets-sansio"
 """The implementation of websockets that uvicorn takes."""
 
 METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
-
-LAST_EVENT = re.compile(
-    rb'"type": ?"(?:message_stop|response\.(?:completed|incomplete|failed))"|(?:^|\n)data: ?\[DONE\]', re.MULTILINE
-)
-"""The end of a stream: quotes and line breaks that are not escaped stand in no text of a model."""
 
 IDENTITY = (b"accept-encoding", b"identity")
 """Asked of a provider where the answer is read on its way: what is not packed need not be unpacked."""
@@ -149,8 +147,8 @@ class Proxy:
         self._last_session = self._last_folded = ""
         """The conversations that were composed and folded last; none of a sub-agent."""
         self._client: httpx2.AsyncClient | None = None
-        self._recording: dict[str, set[anyio.Event]] = {}
-        """For each owner the answers that were passed on and are being recorded."""
+        self._copies: set[StreamCopy] = set()
+        """Of the streams that are passed on, or are being recorded."""
         page = inspector.app(store, token=token, hosts=hosts, health=self.health, closing=closing)
         routes = [
             Mount(f"{OWN}/inspect", page),
@@ -180,7 +178,7 @@ class Proxy:
 
     # One request
 
-    async def _answer(self, request: Request) -> Response:
+    async def _answer(self, request: Request) -> Answer:
         from starlette.requests import ClientDisconnect
 
         if (refused := self._refuse(request)) is not None:
@@ -217,7 +215,7 @@ class Proxy:
             await socket.send_denial_response(refused)
             return
 
-        def ask(headers: Headers, body: bytes) -> Awaitable[Response]:
+        def ask(headers: Headers, body: bytes) -> Awaitable[Answer]:
             self.counts["requests"] += 1
             call = _Call(socket, path, body, method="POST", headers=headers)
             return self._model_call(call, Route("responses"), name)
@@ -246,7 +244,7 @@ class Proxy:
             return _json(401, _error(f"the header {TOKEN} is missing or wrong"))
         return None
 
-    async def _model_call(self, call: _Call, found: Route, name: str) -> Response:
+    async def _model_call(self, call: _Call, found: Route, name: str) -> Answer:
         try:
             body = unpack(call.raw, call.headers.get("content-encoding", ""))
             caller = caller_of(call.headers, call.query, body, self._key, name)
@@ -275,7 +273,7 @@ class Proxy:
             if again is not None:
                 await response.aclose()
                 response = await self._send(call, again, exchange=exchange, same=False)
-        return await self._stream(response, call, exchange, caller.owner)
+        return self._relay(response, call, exchange, caller.owner)
 
     def _take(self, caller: Caller, found: Route, body: bytes) -> None:
         """Record the list of a request for a summary, without the words that ask for it where they stand apart."""
@@ -287,14 +285,14 @@ class Proxy:
             _, messages = without_system(request)
             client_history(session).take(messages[: -1 if asks_for_item(body) else None])
 
-    async def _compact(self, call: _Call, body: bytes) -> Response:
+    async def _compact(self, call: _Call, body: bytes) -> Answer:
         """Let a provider that may not know compactions answer one; where it does not, the answer is written here."""
         from starlette.responses import StreamingResponse
 
         response = await self._send(call, call.raw, read=True)
         answer = await response.aread()
         if response.status_code not in REFUSED and (response.is_error or has_item(answer)):
-            return await self._stream(response, call)
+            return self._relay(response, call)
         await response.aclose()
         self.counts["compactions written"] += 1
         if call.path.endswith(COMPACT):
@@ -314,7 +312,7 @@ class Proxy:
         session = self._known(caller)
         return session is not None and len(body) / BYTES_PER_TOKEN > session.model.window
 
-    async def _count(self, call: _Call, name: str) -> Response:
+    async def _count(self, call: _Call, name: str) -> Answer:
         """Answer how large a request is: ours, where something of it is folded; else the provider says it."""
         try:
             body = unpack(call.raw, call.headers.get("content-encoding", ""))
@@ -335,9 +333,9 @@ class Proxy:
             return None
         return client_history(session).count(providers.read_request(body, format=format))
 
-    async def _pass(self, call: _Call) -> Response:
+    async def _pass(self, call: _Call) -> Answer:
         """Send a request on and its answer back, bytes unchanged, nothing recorded."""
-        return await self._stream(await self._send(call, call.raw), call)
+        return self._relay(await self._send(call, call.raw), call)
 
     # Sending and answering
 
@@ -366,34 +364,30 @@ class Proxy:
                 502, headers={"content-type": "application/json"}, content=msgspec.json.encode(told)
             )
 
-    async def _stream(
+    def _relay(
         self, response: httpx2.Response, call: _Call, exchange: Exchange | None = None, owner: str = ""
-    ) -> Response:
-        from starlette.responses import StreamingResponse
-
+    ) -> Relay:
+        """Return the answer to a client: that of the provider, recorded where it belongs to an exchange."""
         if exchange is None:
-            pieces = _raw(response)
+            pieces = self._passed(response, call)
         elif exchange.streams(response.status_code, response.headers.get("content-type", "")):
-            pieces = self._heard(response, exchange, owner)
+            pieces = self._heard(response, call, exchange, owner)
         else:
-            pieces = self._whole(response, exchange)
-        answer = StreamingResponse(self._logged(pieces, response, call), status_code=response.status_code)
-        answer.raw_headers = forwarded([(name.lower(), value) for name, value in response.headers.raw])
+            pieces = self._whole(response, call, exchange)
+        headers = forwarded([(name.lower(), value) for name, value in response.headers.raw])
         length = response.headers.get("content-length")
         if length is not None:
-            answer.raw_headers.append((b"content-length", length.encode()))
+            headers.append((b"content-length", length.encode()))
         if exchange is not None and exchange.session_id:
-            answer.raw_headers.append((b"x-windowsill-session", exchange.session_id.encode()))
-        return answer
+            headers.append((b"x-windowsill-session", exchange.session_id.encode()))
+        return Relay(pieces, response.status_code, headers)
 
-    async def _logged(
-        self, pieces: AsyncIterator[bytes], response: httpx2.Response, call: _Call
-    ) -> AsyncIterator[bytes]:
-        """Yield the bytes of an answer, close it, and log the call."""
+    @asynccontextmanager
+    async def _logged(self, response: httpx2.Response, call: _Call) -> AsyncIterator[None]:
+        """Close an answer at the end of the block, and log the call."""
         try:
-            async for piece in pieces:
-                yield piece
-        except self._http.TransportError as error:
+            yield
+        except Exception as error:
             # The client sees that the answer broke off, as it would without us.
             self._note("an answer broke off", error)
             raise
@@ -403,59 +397,69 @@ class Proxy:
             taken = 1_000 * (time.monotonic() - call.began)
             log.info("%s %s %d %.0f ms", call.method, call.path, response.status_code, taken)
 
-    async def _heard(self, response: httpx2.Response, exchange: Exchange, owner: str) -> AsyncIterator[bytes]:
+    async def _passed(self, response: httpx2.Response, call: _Call) -> AsyncIterator[bytes]:
+        """Yield the bytes of an answer as they come."""
+        async with self._logged(response, call):
+            async for piece in self._bytes(response):
+                yield piece
+
+    async def _heard(
+        self, response: httpx2.Response, call: _Call, exchange: Exchange, owner: str
+    ) -> AsyncIterator[bytes]:
         """Yield the bytes of a stream as they come, and record a copy when all are there.
 
         Reading them takes longer than passing them on, so nobody waits for it but the next request of this owner. A
         client that goes away ends this: what came so far is recorded all the same.
         """
-        heard: list[bytes] = []
-        begun = False
+        kept = StreamCopy(exchange, owner)
+        self._copies.add(kept)
         try:
-            async for piece in response.aiter_raw():
-                heard.append(piece)
-                if not begun and _may_be_last(piece) and LAST_EVENT.search(piece):
-                    # Whoever has the last event may ask on at once, before the answer is closed.
-                    begun = True
-                    self._record(exchange, heard, owner)
-                yield piece
+            async with self._logged(response, call):
+                async for piece in self._bytes(response):
+                    kept.pieces.append(piece)
+                    yield piece
         finally:
-            if not begun:
-                self._record(exchange, heard, owner)
+            self._record(kept)
 
-    async def _whole(self, response: httpx2.Response, exchange: Exchange) -> AsyncIterator[bytes]:
+    async def _whole(self, response: httpx2.Response, call: _Call, exchange: Exchange) -> AsyncIterator[bytes]:
         """Yield an answer that is no stream, recorded: whoever has it may ask on at once."""
-        body = b"".join([piece async for piece in _raw(response)])
+        async with self._logged(response, call):
+            body = b"".join([piece async for piece in self._bytes(response)])
         await to_thread.run_sync(partial(exchange.answer, response.status_code, body))
         self._count_usage(exchange)
         yield body
 
-    def _record(self, exchange: Exchange, heard: list[bytes], owner: str) -> None:
+    def _bytes(self, response: httpx2.Response) -> AsyncIterable[bytes]:
+        """Return the bytes of an answer as they come, or those that were read before."""
+        if response.is_stream_consumed or response.is_closed:
+            return self._http.ByteStream(response.content)
+        # Not `aiter_raw`, which takes longer for each piece.
+        return cast("AsyncIterable[bytes]", response.stream)
+
+    def _record(self, kept: StreamCopy) -> None:
         """Read a stream that was passed on, and record it, behind the back of its client."""
-        whole = b"".join(heard)
-        done = anyio.Event()
-        waiting = self._recording.setdefault(owner, set())
-        waiting.add(done)
+        if kept.begun:
+            return
+        kept.begun = True
 
         async def record() -> None:
             try:
-                await to_thread.run_sync(partial(_hear, exchange, whole))
-                self._count_usage(exchange)
+                await to_thread.run_sync(kept.record)
+                self._count_usage(kept.exchange)
             except Exception as error:  # noqa: BLE001 - the answer is with the client
                 self._note("an answer was not recorded", error)
             finally:
-                done.set()
-                waiting.discard(done)
-                if not waiting:
-                    self._recording.pop(owner, None)
+                self._copies.discard(kept)
+                kept.done.set()
 
         self._recorders.start_soon(record)
 
     async def recorded(self, owner: str | None = None) -> None:
         """Wait until the answers that were passed on are recorded: those of one owner, or all."""
-        waiting = self._recording.values() if owner is None else [self._recording.get(owner, set())]
-        for each in [event for events in waiting for event in events]:
-            await each.wait()
+        for kept in list(self._copies):
+            if owner in (None, kept.owner) and kept.is_whole:
+                self._record(kept)
+                await kept.done.wait()
 
     # Conversations
 
@@ -558,33 +562,6 @@ async def _read(request: Request) -> bytes | None:
             return None
         pieces.append(piece)
     return b"".join(pieces)
-
-
-def _may_be_last(piece: bytes) -> bool:
-    """Tell events apart quickly: most hold no word of the last one."""
-    return (
-        b"message_stop" in piece
-        or b"[DONE]" in piece
-        or b"response.completed" in piece
-        or b"response.incomplete" in piece
-        or b"response.failed" in piece
-    )
-
-
-def _hear(exchange: Exchange, heard: bytes) -> None:
-    """Read a stream that was passed on, and record it."""
-    exchange.begin_stream()
-    exchange.feed(heard)
-    exchange.close()
-
-
-async def _raw(response: httpx2.Response) -> AsyncIterator[bytes]:
-    """Yield the bytes of an answer as they came, those that were read before too."""
-    if response.is_stream_consumed or response.is_closed:
-        yield response.content
-        return
-    async for piece in response.aiter_raw():
-        yield piece
 
 
 def _named_by_hand(path: str) -> tuple[str, str]:

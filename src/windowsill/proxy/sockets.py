@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from starlette.responses import Response
     from starlette.websockets import WebSocket
 
-Ask: TypeAlias = "Callable[[Headers, bytes], Awaitable[Response]]"
+    from windowsill.proxy.answers import Relay
+
+Ask: TypeAlias = "Callable[[Headers, bytes], Awaitable[Response | Relay]]"
 """Sends a request on, and returns its answer."""
 
 CREATE = "response.create"
@@ -170,7 +172,8 @@ async def _answer(memory: SocketMemory, text: str, headers: Headers, ask: Ask) -
     response = await ask(headers, asked.body)
     pieces: AsyncIterator[bytes] | None = getattr(response, "body_iterator", None)
     if pieces is None or response.status_code >= ERROR:
-        body = b"".join([piece async for piece in pieces]) if pieces is not None else bytes(response.body)
+        whole = getattr(response, "body", b"")
+        body = b"".join([piece async for piece in pieces]) if pieces is not None else whole
         yield error_event(response.status_code, body, dict(response.headers))
         return
     parser = sse.Parser()
