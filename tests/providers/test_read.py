@@ -64,6 +64,14 @@ def test_response_is_taken_with_its_usage(source, format):
     assert added.model == source["model"] if isinstance(source, dict) else added.model
 
 
+def test_message_with_the_usage_of_its_response_is_taken_as_the_response():
+    """A program that kept role, content and usage is believed, and sends nothing back that a provider refuses."""
+    usage = {"input_tokens": 5_000, "output_tokens": 3}
+    added = providers.read_added({"role": "assistant", "content": "Done.", "usage": usage, "stop_reason": "end_turn"})
+    assert added.usage.input == 5_000
+    assert msgspec.json.decode(added.messages[0].raw) == {"role": "assistant", "content": "Done."}
+
+
 def test_choice_and_message_objects_are_taken():
     """What people pass on from a response: the choice, or its message."""
     completion = ChatCompletion.model_validate(OPENAI)

@@ -117,7 +117,7 @@ def _detect(value: Any) -> str | None:
         listed = messages if isinstance(messages, list) else []
         claude = "anthropic" if "claude" in str(value.get("model")) else None
         return _of_body(value) or _first(map(_of_message, listed)) or claude
-    if value.get("type") == "message":
+    if value.get("type") == "message" or _has_usage(value):
         return "anthropic"
     if "role" in value:
         return _of_message(value)
@@ -327,7 +327,13 @@ def _is_reply(value: dict[str, Any], format: Format) -> bool:
     if "choices" in value or "candidates" in value or ("output" in value and "type" not in value):
         return True
     # Where a turn is several items, a message is an item of the response, not the response.
-    return value.get("type") == "message" and not format.rules.in_items
+    return (value.get("type") == "message" or _has_usage(value)) and not format.rules.in_items
+
+
+def _has_usage(value: dict[str, Any]) -> bool:
+    """Tell whether it is an answer of Anthropic's with its usage, whatever else a program left of the response."""
+    usage = value.get("usage")
+    return value.get("role") == "assistant" and isinstance(usage, dict) and "input_tokens" in usage
 
 
 def _object(source: Any) -> dict[str, Any]:
