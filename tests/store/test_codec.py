@@ -193,11 +193,12 @@ def test_a_process_that_opened_before_writes_nothing_readable(place, monkeypatch
         with closing(open_store(address)) as store:
             store.create("s", at=1.0)
             store.append("s", 0, chain(1))
-            one, two = chain(2)
+            one, two, three = chain(3)
             for write in (
                 lambda: early.create("plain", at=1.0),
                 lambda: early.set_settings("s", b"{}"),
                 lambda: early.append("s", 1, [two]),
+                lambda: early.append("s", 1, [two, three]),
                 lambda: early.append("s", 1, [], snapshots=[(1, b"view")]),
                 lambda: early.append("s", 1, [], blobs=[("b", b"blob")]),
                 lambda: early.put_blobs("s", [("b", b"blob")]),

@@ -19,7 +19,7 @@ from support.archives import Synonyms, said
 from support.postgres_wire import BreakingLine, Pooler
 from support.stores import chain, child_env, everything, grow, is_chain
 from windowsill import Session
-from windowsill.errors import ConflictError, LockedError, StoreError
+from windowsill.errors import ConflictError, LockedError, NotFoundError, StoreError
 from windowsill.search import Archive
 from windowsill.store import Place, open_store
 from windowsill.store.postgres import PostgresStore
@@ -63,19 +63,67 @@ def test_an_append_is_one_statement(store: PostgresStore, monkeypatch: pytest.Mo
     store.append("s", 0, chain(3), snapshots=[(3, b"view")], blobs=[("b", b"x")], places=[(b"k", 3)])
     assert len(statements) == 1
     assert (store.snapshot("s", 9), store.blob("s", "b"), len(store.places([b"k"]))) == ((3, b"view"), b"x", 1)
+    store.append("s", 3, chain(1, after=everything(store)[-1]), places=[(b"l", 4)])
+    assert ("append_3" in statements[1], store.places([b"l"])) == (True, [Place(b"l", "s", 4)])
+
+
+def test_one_writer_needs_one_connection(url: str):
+    """A connection is given back before the call returns: whoever writes again at once has the same one again."""
+    store = PostgresStore(f"{url}&application_name=alone")
+    store.create("s", at=1.0)
+    grow(store, 30, name="m")
+    assert sql("SELECT count(*) FROM pg_stat_activity WHERE application_name = 'alone'") == [(1,)]
+    store.close()
+
+
+@pytest.mark.parametrize("damage", ["DELETE FROM shared.tip", "UPDATE shared.tip SET seq = 7"])
+def test_a_damaged_tip_keeps_nobody_from_writing(store: PostgresStore, damage: str):
+    """The entries tell which version a session has, and the next append puts its tip right."""
+    first = grow(store, 2, name="m")
+    sql(damage)
+    assert store.check() != []
+    with pytest.raises(ConflictError):
+        store.append("s", 0, first[:1])
+    store.append("s", 2, chain(1, after=first[-1]))
+    assert ([entry.seq for entry in everything(store)], store.check()) == ([1, 2, 3], [])
+
+
+def test_an_append_to_a_session_that_is_deleted_meanwhile_finds_none(store: PostgresStore):
+    """It waits for whoever deletes the session while it holds nothing that the other needs: no deadlock."""
+    grow(store, 1, name="m")
+    failures = []
+
+    def write() -> None:
+        try:
+            store.append("s", 1, chain(1, after=first))
+        except NotFoundError as error:
+            failures.append(error)
+
+    (first,) = everything(store)
+    writer = threading.Thread(target=write)
+    with psycopg.connect(postgres.server().conninfo) as db:
+        db.execute("SELECT key FROM shared.session FOR UPDATE")
+        writer.start()
+        while not sql("SELECT 1 FROM pg_locks WHERE NOT granted"):
+            time.sleep(0.01)
+        assert sql("SELECT 1 FROM pg_locks WHERE relation = 'shared.tip'::regclass") == []
+        db.execute("DELETE FROM shared.session")
+    writer.join()
+    assert (len(failures), everything(store)) == (1, [])
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])
-def test_a_lost_answer_is_told_from_a_lost_statement(store: PostgresStore, moment: str):
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_lost_answer_is_told_from_a_lost_statement(store: PostgresStore, moment: str, count: int):
     """An append whose connection breaks is there exactly once, whether or not the server had done it."""
     with BreakingLine(postgres.server().folder) as line:
         far = PostgresStore(through(line.folder))
         first = grow(far, 1, name="m")
         line.break_at(b'"shared".append', moment)
-        far.append("s", 1, chain(2, after=first[-1]), blobs=[("b", b"x")])
+        far.append("s", 1, chain(count, after=first[-1]))
         assert line.broken == 1
         far.close()
-    assert [entry.seq for entry in everything(store)] == [1, 2, 3]
+    assert [entry.seq for entry in everything(store)] == list(range(1, count + 2))
     assert is_chain(everything(store))
 
 
@@ -317,7 +365,7 @@ def test_a_step_that_takes_away_is_applied_by_command_only(monkeypatch: pytest.M
 def test_places_are_found_before_and_after_they_move_into_entries(monkeypatch: pytest.MonkeyPatch):
     """Workers that opened before the step and after it find each other's places, and read each other's entries."""
     url = postgres.server().url()
-    before = [step for step in migrations("postgres") if step.name != store_module.PLACED]
+    before = [step for step in migrations("postgres") if step.name < store_module.PLACED]
     monkeypatch.setattr(store_module, "migrations", lambda _: before)
     PostgresStore(url).close()
     monkeypatch.undo()
@@ -325,7 +373,7 @@ def test_places_are_found_before_and_after_they_move_into_entries(monkeypatch: p
     early.create("s", at=1.0)
     first = chain(1, body=b"first")
     early.append("s", 0, first, places=[(b"1-of-a-digest", 1)])
-    assert [step.name for step in early.migrate()] == [store_module.PLACED]
+    assert early.migrate()[0].name == store_module.PLACED
     late = PostgresStore(url)
     second = [msgspec.structs.replace(each, meta=b"\xdc\x00\x11\xa4user" * 20) for each in chain(1, after=first[0])]
     late.append("s", 1, second, places=[(b"2-of-a-digest", 2)])
@@ -336,6 +384,32 @@ def test_places_are_found_before_and_after_they_move_into_entries(monkeypatch: p
         assert store.places([b"1-of-a-digest"], session="s") == [Place(b"1-of-a-digest", "s", 3)]
         assert everything(store) == [*first, *second, *third]
         store.close()
+
+
+@pytest.mark.parametrize("last", [store_module.PACKED, store_module.PLACED])
+def test_a_worker_that_opened_before_the_tips_moved_goes_on(monkeypatch: pytest.MonkeyPatch, last: str):
+    """Workers that opened before the step and after it append in turns; the check finds the end of each."""
+    url = postgres.server().url()
+    before = [step for step in migrations("postgres") if step.name <= last]
+    monkeypatch.setattr(store_module, "migrations", lambda _: before)
+    early = PostgresStore(url)
+    monkeypatch.undo()
+    early.create("s", at=1.0)
+    grow(early, 2, name="m")
+    PostgresStore(url).close()
+    grow(early, 1, name="m")
+    early.migrate()
+    late = PostgresStore(url)
+    for store in (early, late, early, late):
+        assert store.check() == []
+        grow(store, 1, name="m")
+        last_entry = everything(store)[-1]
+        store.append("s", last_entry.seq, chain(2, after=last_entry))
+        assert store.check() == []
+    assert is_chain(everything(late))
+    assert len(everything(early)) == 15
+    early.close()
+    late.close()
 
 
 def test_an_administrator_runs_the_printed_sql():

@@ -204,10 +204,6 @@ def _check(connection: _Connection) -> None:
         ConnectionPool.check_connection(connection)
 
 
-def _note(connection: _Connection) -> None:
-    connection.used = time.monotonic()
-
-
 def open_pool(address: Address) -> Pool:
     """Open a pool that makes its connections when they are needed."""
     return ConnectionPool(
@@ -220,7 +216,6 @@ def open_pool(address: Address) -> Pool:
         max_lifetime=1_800,
         timeout=address.wait,
         check=_check,
-        reset=_note,
         num_workers=1,
         name="windowsill",
         open=True,
@@ -296,7 +291,13 @@ class Connections:
                     yield self.held
                 return
             with self._current().connection() as db:
-                yield db
+                try:
+                    yield db
+                finally:
+                    # Not by `reset` of the pool, which gives connections back in a thread of its own: whoever asked
+                    # again at once got another one, or had a new one opened.
+                    if isinstance(db, _Connection):
+                        db.used = time.monotonic()
 
     @contextmanager
     def transaction(self) -> Iterator[Connection]:
@@ -349,7 +350,7 @@ def execute(db: Connection, statement: str, parameters: Mapping[str, object] | N
         return []
     with db.cursor(row_factory=tuple_row, binary=True) as cursor:
         cursor.execute(statement, parameters)
-        return cursor.fetchall() if cursor.description else []
+        return [] if cursor.rownumber is None else cursor.fetchall()
 
 
 def is_lost(error: StoreError) -> bool:

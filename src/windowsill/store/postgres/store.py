@@ -44,8 +44,8 @@ if TYPE_CHECKING:
 MAX_SEQ = 2**32 - 1
 """The last number an entry can have."""
 
-PACKED, PLACED = "0004_packing_post", "0008_places_post"
-"""The steps after which values may be packed, and after which entries hold their places and packed metas."""
+PACKED, PLACED, SINGLE = "0004_packing_post", "0008_places_post", "0009_tips_post"
+"""The steps after which values may be packed, entries hold their places and packed metas, and one is appended alone."""
 
 PLACE_BYTES = 8
 """Bytes of a place's key that an entry holds."""
@@ -73,7 +73,8 @@ class PostgresStore:
                 raise StoreError(f"there are no sessions at {self.address}", remedy="check the address of the store")
             migrate(db, stated, migrations("postgres"))
             # Workers of an earlier version could not read it.
-            compress, self._placed = (step in applied(db, stated.schema).values() for step in (PACKED, PLACED))
+            done = applied(db, stated.schema).values()
+            compress, self._placed, self._single = (step in done for step in (PACKED, PLACED, SINGLE))
         self._packing = Packing(compress=False)
         with closed_on_error(self):
             self._packing = packing_of(self, self.address, compress=compress, metas=self._placed)
@@ -144,30 +145,34 @@ class PostgresStore:
                 if seq > version and seq not in here:
                     here[seq] = key[:PLACE_BYTES]
                     del apart[key]
-        parameters = {
-            "session": session,
-            "version": version,
-            "seqs": [entry.seq for entry in entries],
-            "parents": [entry.parent for entry in entries],
-            "kinds": [entry.kind for entry in entries],
-            "ids": [entry.id for entry in entries],
-            "times": [entry.at for entry in entries],
-            "metas": [meta for meta, _ in packed],
-            "hashes": [entry.hash for entry in entries],
-            "body_hashes": [entry.body_hash for entry in entries],
-            "bodies": [body for _, body in packed],
-            "snapshot_seqs": list(last_views),
-            "snapshots": list(last_views.values()),
-            "blob_ids": [id for id, _ in files],
-            "blobs": [data for _, data in files],
-            "places": [here.get(entry.seq, b"") for entry in entries],
-            "place_keys": list(apart),
-            "place_seqs": list(apart.values()),
-        }
+        if self._single and len(entries) == 1 and not (last_views or files or apart):
+            statement, parameters = "append_one", _single(session, entries[0], *packed[0], here.get(version + 1, b""))
+        else:
+            statement = "append_with_places" if self._placed else "append"
+            parameters = {
+                "session": session,
+                "version": version,
+                "seqs": [entry.seq for entry in entries],
+                "parents": [entry.parent for entry in entries],
+                "kinds": [entry.kind for entry in entries],
+                "ids": [entry.id for entry in entries],
+                "times": [entry.at for entry in entries],
+                "metas": [meta for meta, _ in packed],
+                "hashes": [entry.hash for entry in entries],
+                "body_hashes": [entry.body_hash for entry in entries],
+                "bodies": [body for _, body in packed],
+                "snapshot_seqs": list(last_views),
+                "snapshots": list(last_views.values()),
+                "blob_ids": [id for id, _ in files],
+                "blobs": [data for _, data in files],
+                "places": [here.get(entry.seq, b"") for entry in entries],
+                "place_keys": list(apart),
+                "place_seqs": list(apart.values()),
+            }
         end, lost = self._connections.deadline(), False
         while True:
             try:
-                self._append(session, version, parameters)
+                self._append(session, version, statement, parameters)
                 break
             except StoreError as error:
                 if not (lost and isinstance(error, ConflictError)):
@@ -196,17 +201,18 @@ class PostgresStore:
             if not done or not is_lost(error) or latest is None or not self._is_written(*latest):
                 raise
 
-    def _append(self, session: str, version: int, parameters: Mapping[str, Any]) -> None:
+    def _append(self, session: str, version: int, statement: str, parameters: Mapping[str, Any]) -> None:
         try:
             with self._connections.connection() as db:
-                rows = execute(db, self._sql["append_with_places" if self._placed else "append"], parameters)
+                rows = execute(db, self._sql[statement], parameters)
         except StoreError as error:
             if isinstance(error.__cause__, psycopg.errors.UniqueViolation):
                 # Somebody else's entries may have the ids of these, as both were given by the same numbers.
                 info = self.info(session)
                 if info is not None and info.version != version:
                     raise ConflictError(session, version, info.version) from None
-                if taken := self._run("taken_ids", session=session, ids=parameters["ids"]):
+                ids = parameters.get("ids") or [parameters["id"]]
+                if taken := self._run("taken_ids", session=session, ids=ids):
                     raise duplicate(session, taken[0][0]) from None
             raise
         found = rows[0][0] if rows else None
@@ -378,6 +384,23 @@ class PostgresStore:
 
     def _run(self, statement: str, **parameters: object) -> list[Any]:
         return self._connections.run(self._sql[statement], parameters)
+
+
+def _single(session: str, entry: Entry, meta: bytes, body: bytes, place: bytes) -> dict[str, object]:
+    """Return the parameters of an entry that is appended alone."""
+    return {
+        "session": session,
+        "version": entry.seq - 1,
+        "parent": entry.parent,
+        "kind": entry.kind,
+        "id": entry.id,
+        "at": entry.at,
+        "meta": meta,
+        "hash": entry.hash,
+        "body_hash": entry.body_hash,
+        "body": body,
+        "place": place,
+    }
 
 
 def _clamped(number: int, lowest: int = 0) -> int:

@@ -14,6 +14,12 @@ SELECT windowsill.append_2(
     %(place_keys)b::bytea[], %(place_seqs)b::bigint[]
 );
 
+-- name: append_one
+SELECT windowsill.append_3(
+    %(session)s, %(version)b, %(parent)b, %(kind)s, %(id)s, %(at)b, %(meta)b, %(hash)b, %(body_hash)b, %(body)b,
+    %(place)b
+);
+
 -- name: wait_for_turn
 SELECT pg_advisory_xact_lock(hashtextextended(%(session)s, 0));
 
