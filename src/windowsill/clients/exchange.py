@@ -246,17 +246,21 @@ class Exchange:
             self._end_call(None)
             return
         failure = self._stream.failure.kind if self._stream.failure is not None else None
-        self._end_call(self._stream.body(), failure=failure, partial=self._stream.partial)
+        body = self._stream.body()
+        self._end_call(body, failure=failure, partial=self._stream.partial)
         if self._resumed is not None:
             with _logged("a streamed answer was not recorded"):
-                self._record_stream(self._resumed, self._stream)
+                self._record_stream(self._resumed, self._stream, body)
 
-    def _record_stream(self, resumed: Resumed, stream: Stream) -> None:
+    def _record_stream(self, resumed: Resumed, stream: Stream, body: bytes) -> None:
         if self._session is not None and stream.failure is not None and is_overflow(stream.failure.what):
             self._session.composer.overflowed(stream.failure.what, sent=resumed.sent)
+        if not stream.partial:
+            self._record(resumed, body, {})
+            return
         reply = stream.reply()
-        if not stream.partial or any(message.blocks for message in (reply.message, *reply.more)):
-            self._record(resumed, stream.body(), {PARTIAL: True} if stream.partial else {})
+        if any(message.blocks for message in (reply.message, *reply.more)):
+            self._record(resumed, body, {PARTIAL: True})
 
     def _record(self, resumed: Resumed, body: bytes, metadata: dict[str, Any]) -> None:
         """Add an answer to the session. A failure is logged: it must not cost the caller the answer itself."""

@@ -125,11 +125,6 @@ class _BaseStream:
         self._response = response
         self._exchange = exchange
 
-    def _feed(self, chunk: bytes) -> bytes:
-        if self._exchange is not None:
-            self._exchange.feed(chunk)
-        return chunk
-
     def _end(self) -> None:
         if self._exchange is not None:
             self._exchange.close()
@@ -137,10 +132,12 @@ class _BaseStream:
 
 class _Stream(_BaseStream):
     def __iter__(self) -> Iterator[bytes]:
-        response = self._response
+        response, exchange = self._response, self._exchange
         # What is not packed is taken as it comes: the library's own way through it costs more than all we do.
         for chunk in response.iter_bytes() if PACKED in response.headers else response.stream:
-            yield self._feed(chunk)
+            if exchange is not None:
+                exchange.feed(chunk)
+            yield chunk
         self._end()
         response.close()
 
@@ -151,9 +148,11 @@ class _Stream(_BaseStream):
 
 class _AsyncStream(_BaseStream):
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        response = self._response
+        response, exchange = self._response, self._exchange
         async for chunk in response.aiter_bytes() if PACKED in response.headers else response.stream:
-            yield self._feed(chunk)
+            if exchange is not None:
+                exchange.feed(chunk)
+            yield chunk
         await to_thread.run_sync(self._end)
         await response.aclose()
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
 import msgspec
@@ -127,6 +128,10 @@ class Stream(ABC):
         self._format = format
         self._parser = self._new_parser(limit)
         self._out: list[Event] = []
+        self._growing: tuple[Any, Pieces, Callable[[str, int], Event], int] | None = None
+        """What the last event was beside its text, the pieces its text went to, and the event of it."""
+        self._last = b""
+        """The last event that was taken for its text alone."""
 
     @staticmethod
     def _new_parser(limit: int) -> Parser:
@@ -169,13 +174,44 @@ class Stream(ABC):
         return self._format.read_reply(body)
 
     def _take_all(self, arrived: list[sse.Event]) -> list[Event]:
-        self._out = []
+        self._out = out = []
         for event in arrived:
-            if event.data == DONE:
+            data = event.data
+            if self._growing is not None:
+                like, pieces, heard, place = self._growing
+                try:
+                    rest, text = self._cut(data)
+                except UNREADABLE:
+                    text = ""
+                if text and rest == like:
+                    pieces.append(text)
+                    out.append(heard(text, place))
+                    self._last = data
+                    continue
+                self._growing = None
+            if data == DONE:
                 self._take_done()
-            elif event.data and not self._take(loose_value(event.data), event):
-                self._fail(Failed("an event that cannot be read", MALFORMED, event.data))
-        return self._out
+            elif data and not self._take(loose_value(data), event):
+                self._fail(Failed("an event that cannot be read", MALFORMED, data))
+        return out
+
+    @staticmethod
+    @abstractmethod
+    def _cut(data: bytes) -> tuple[Any, str]:
+        """Read an event that brings more of one text: return what it is beside it, and the text; raise for others.
+
+        Nearly every event is like the one before but for its text. What is returned first must hold all that `_take`
+        would keep of the event.
+        """
+
+    def _expect(self, event: sse.Event, pieces: Any, heard: Callable[[str, int], Event], place: int = 0) -> None:
+        """Let the events that are like this one but for their text add it to these pieces, with no further look."""
+        if isinstance(pieces, Pieces) and not self.finished:
+            try:
+                like, text = self._cut(event.data)
+            except UNREADABLE:
+                return
+            self._growing = (like, pieces, heard, place) if text else None
 
     def _take_done(self) -> None:
         """Take the last event of a chat, which gateways send after the streams of other formats too."""
@@ -238,6 +274,10 @@ class Pieces(list[str]):
     """Text that may still grow."""
 
 
+CUT = "..."
+"""Stands where the text of an event was: what else could stand there is empty."""
+
+
 def joined(pieces: list[str]) -> str:
     """Return the text of all pieces; a character torn into halves (two escapes in two events) is made whole."""
     text = "".join(pieces)
@@ -294,13 +334,10 @@ class Growing:
                 self._more[key] = self._value(key)
         grow(self._more, fields)
 
-    def lengthen(self, field: str, text: str) -> None:
-        """Add more text to a field: what most events do."""
-        pieces = self._more.get(field)
-        if isinstance(pieces, Pieces):
-            pieces.append(text)
-        else:
-            self.grow({field: text})
+    def lengthen(self, field: str, text: str) -> Any:
+        """Add more text to a field, and return what has become of it."""
+        self.grow({field: text})
+        return self._more[field]
 
     def settled(self) -> dict[str, Any]:
         """Return the fields in the order they began in."""

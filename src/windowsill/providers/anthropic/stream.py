@@ -9,6 +9,7 @@ import msgspec
 from windowsill.providers import sse
 from windowsill.providers.base import Format
 from windowsill.providers.streams import (
+    CUT,
     CallDelta,
     CallStarted,
     Growing,
@@ -38,6 +39,23 @@ PLAIN = frozenset({*DELTAS, "signature_delta"})
 """Deltas of a type and one text, of which nothing is left to say."""
 
 
+class _Text(msgspec.Struct, tag_field="type", tag="text_delta", forbid_unknown_fields=True, gc=False):
+    text: str
+
+
+class _Json(msgspec.Struct, tag_field="type", tag="input_json_delta", forbid_unknown_fields=True, gc=False):
+    text: str = msgspec.field(name="partial_json")
+
+
+class _Thought(msgspec.Struct, tag_field="type", tag="thinking_delta", forbid_unknown_fields=True, gc=False):
+    text: str = msgspec.field(name="thinking")
+
+
+class _Delta(msgspec.Struct, tag_field="type", tag="content_block_delta", forbid_unknown_fields=True, gc=False):
+    index: int
+    delta: _Text | _Json | _Thought
+
+
 class _Content(msgspec.Struct, gc=False):
     content: list[Fields] | None = None
     usage: Fields | None = None
@@ -49,6 +67,7 @@ class _MessageDelta(msgspec.Struct, gc=False):
     type: str = ""
 
 
+_delta = msgspec.json.Decoder(_Delta)
 _content = msgspec.json.Decoder(_Content)
 _message_delta = msgspec.json.Decoder(_MessageDelta)
 _maybe_text = msgspec.json.Decoder(str | None)
@@ -61,15 +80,16 @@ class OpenBlock(Growing):
         super().__init__(fields)
         self._json = Pieces()
 
-    def add(self, delta: dict[str, Any]) -> None:
-        """Add a delta. One of a kind not known adds its fields, so that nothing is lost."""
+    def add(self, delta: dict[str, Any]) -> Any:
+        """Add a delta; return the text that grew. One of a kind not known adds its fields, so that nothing is lost."""
         match delta:
             case {"type": "text_delta", "text": str(text)}:
-                self.lengthen("text", text)
+                return self.lengthen("text", text)
             case {"type": "input_json_delta", "partial_json": str(text)}:
                 self._json.append(text)
+                return self._json
             case {"type": "thinking_delta", "thinking": str(text)}:
-                self.lengthen("thinking", text)
+                return self.lengthen("thinking", text)
             case {"type": "signature_delta", "signature": signature}:
                 self.fields["signature"] = settle(signature)
             case {"type": "compaction_delta"}:
@@ -78,6 +98,7 @@ class OpenBlock(Growing):
                 self.grow({"citations": [citation]})
             case _:
                 self.grow({key: value for key, value in delta.items() if key != "type"})
+        return None
 
     def settle(self, *, whole: bool) -> dict[str, Any]:
         """Return the block in its native form."""
@@ -116,6 +137,12 @@ class AnthropicStream(Stream):
         content = [self._blocks[index].settle(whole=self.finished) for index in sorted(self._blocks)]
         began: dict[str, Any] = self._message or {"type": "message", "role": "assistant"}
         return encode({**began, "content": content, "usage": self._usage or None})
+
+    @staticmethod
+    def _cut(data: bytes) -> tuple[_Delta, str]:
+        wire = _delta.decode(data)
+        text, wire.delta.text = wire.delta.text, CUT
+        return wire, text
 
     def _take(self, value: Any, event: sse.Event) -> bool:
         if not isinstance(value, dict):
@@ -174,10 +201,11 @@ class AnthropicStream(Stream):
         kind = delta.get("type") if isinstance(delta, dict) else None
         if block is None or not isinstance(index, int) or not isinstance(delta, dict) or not isinstance(kind, str):
             return False
-        block.add(delta)
+        pieces = block.add(delta)
         field, heard = DELTAS.get(kind, ("", TextDelta))
         if isinstance(text := delta.get(field), str):
             self._emit(heard(text, index))
+            self._expect(event, pieces, heard, index)
         # What a known delta says beside its text is of the moment and no part of the block; a listener may want it.
         if kind not in PLAIN or len(delta) > len(("type", "text")):
             self._pass_on(event)

@@ -11,12 +11,14 @@ from itertools import pairwise
 from typing import Any
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from windowsill.history.repair import numbered_id
 from windowsill.messages import Reply, Usage
 from windowsill.providers import sse
 from windowsill.providers.base import Format
 from windowsill.providers.streams import (
+    CUT,
     CallDelta,
     CallStarted,
     Failed,
@@ -27,6 +29,7 @@ from windowsill.providers.streams import (
     TextDelta,
     UsageSeen,
     grow,
+    loose,
     raw_fields,
     settle,
     text_of,
@@ -55,6 +58,36 @@ _STEP = re.compile(r"""\.([^.\[\]]+)|\[(\d+)\]|\[(?:'((?:[^'\\]|\\.)*)'|"((?:[^"
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 
 
+class _Part(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    text: str
+    thought: bool = False
+
+
+class _Content(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    parts: tuple[_Part]
+    role: Any = UNSET
+
+
+class _Candidate(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    content: _Content
+    index: Any = UNSET
+
+
+class _Counts(msgspec.Struct, gc=False):
+    """The usage so far, in which every chunk differs."""
+
+
+class _Chunk(msgspec.Struct, forbid_unknown_fields=True, rename="camel", gc=False):
+    candidates: tuple[_Candidate]
+    usage_metadata: _Counts | UnsetType = UNSET
+    model_version: Any = UNSET
+    response_id: Any = UNSET
+    create_time: Any = UNSET
+
+
+_chunk = msgspec.json.Decoder(_Chunk)
+
+
 class GeminiStream(Stream):
     """The state of one answer."""
 
@@ -81,6 +114,7 @@ class GeminiStream(Stream):
 
     def body(self) -> bytes:
         """Return the response, as far as it arrived."""
+        self._keep_usage()
         response = settle(self._response)
         if "candidates" in response:
             candidate = settle(self._candidate)
@@ -100,6 +134,20 @@ class GeminiStream(Stream):
             body = encode({**fields, "candidates": [{}]})
         return super()._read_reply(body)
 
+    @staticmethod
+    def _cut(data: bytes) -> tuple[_Chunk, str]:
+        wire = _chunk.decode(data)
+        (part,) = wire.candidates[0].content.parts
+        text, part.text = part.text, CUT
+        return wire, text
+
+    def _keep_usage(self) -> None:
+        """Keep the usage of the last chunk that was taken for its text alone."""
+        if self._last:
+            usage = (loose(self._last) or {}).get("usageMetadata")
+            _replace(self._response, {"usageMetadata": usage} if usage is not None else {}, apart="")
+            self._last = b""
+
     def _take(self, value: Any, event: sse.Event) -> bool:
         # An error may come as a list of one.
         values = value if isinstance(value, list) else [value]
@@ -116,6 +164,7 @@ class GeminiStream(Stream):
             if not error:
                 self._pass_on(event)
             return
+        self._keep_usage()
         _replace(self._response, value, apart="candidates", without="error")
         feedback = value.get("promptFeedback")
         if isinstance(feedback, dict) and (reason := feedback.get("blockReason")):
@@ -148,7 +197,7 @@ class GeminiStream(Stream):
         heard = True
         for number, part in enumerate(parts):
             if _is_plain_text(part):
-                self._take_text(part)
+                self._take_text(part, event)
                 continue
             if raws is None:
                 raws = _raw_parts(event.data, place)
@@ -156,7 +205,7 @@ class GeminiStream(Stream):
         if not heard:
             self._pass_on(event)
 
-    def _take_text(self, part: dict[str, Any]) -> None:
+    def _take_text(self, part: dict[str, Any], event: sse.Event) -> None:
         self._call = None
         text, thought = part["text"], bool(part.get("thought"))
         if not text:
@@ -167,6 +216,7 @@ class GeminiStream(Stream):
             self._parts.append({**part, "text": self._text})
         self._text.append(text)
         self._emit_text(text, thought=thought)
+        self._expect(event, self._text, ReasoningDelta if thought else TextDelta, len(self._parts) - 1)
 
     def _emit_text(self, text: str, *, thought: bool) -> None:
         place = len(self._parts) - 1
@@ -396,6 +446,7 @@ class EventParser(sse.Parser):
     def _field(self, line: bytes) -> None:
         if line.lstrip()[:1] in _JSON or self._json.begun:
             self._bare += self._json.feed(line + b"\n")
+            self._plain = not self._json.begun
         else:
             super()._field(line)
 

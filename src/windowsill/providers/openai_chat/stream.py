@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+from msgspec import UNSET, UnsetType
+
 from windowsill.providers import sse
 from windowsill.providers.base import Format
 from windowsill.providers.streams import (
+    CUT,
     CallDelta,
     CallStarted,
     Pieces,
@@ -28,6 +32,49 @@ APART = frozenset({"choices", "usage", "error", "obfuscation"})
 """Fields of a chunk that are not fields of the response, or not as they are."""
 
 
+class _Function(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    arguments: str
+    name: UnsetType | None = UNSET
+
+
+class _Call(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    function: _Function
+    index: Any = UNSET
+    type: Any = UNSET
+    id: Any = UNSET
+
+
+class _Delta(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    content: str | UnsetType | None = UNSET
+    reasoning_content: str | UnsetType | None = UNSET
+    tool_calls: tuple[_Call] | UnsetType | None = UNSET
+    role: Any = UNSET
+    refusal: UnsetType | None = UNSET
+
+
+class _Choice(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    delta: _Delta
+    index: Any = UNSET
+    finish_reason: UnsetType | None = UNSET
+    logprobs: UnsetType | None = UNSET
+
+
+class _Chunk(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    choices: tuple[_Choice]
+    id: Any = UNSET
+    object: Any = UNSET
+    created: Any = UNSET
+    model: Any = UNSET
+    service_tier: Any = UNSET
+    system_fingerprint: Any = UNSET
+    provider: Any = UNSET
+    usage: UnsetType | None = UNSET
+    obfuscation: Any = UNSET
+
+
+_chunk = msgspec.json.Decoder(_Chunk)
+
+
 class OpenCall:
     """A call while it arrives: its fields so far."""
 
@@ -47,6 +94,11 @@ class OpenCall:
         """The name of the tool."""
         name = self._function["name"]
         return joined(name) if isinstance(name, Pieces) else ""
+
+    @property
+    def arguments(self) -> Any:
+        """The arguments so far."""
+        return self._function.get("arguments")
 
     def add(self, piece: dict[str, Any]) -> None:
         """Add one more piece. Some servers repeat id and name with every piece, or send them empty."""
@@ -90,6 +142,22 @@ class OpenAIStream(Stream):
         choice = {"index": 0, "message": message, **settle(self._choice), "finish_reason": self._stop_reason}
         response = {**settle(self._response), "object": "chat.completion", "choices": [choice], "usage": self._usage}
         return encode(response)
+
+    @staticmethod
+    def _cut(data: bytes) -> tuple[_Chunk, str]:
+        wire = _chunk.decode(data)
+        wire.obfuscation = UNSET
+        delta = wire.choices[0].delta
+        text, thought, calls = delta.content, delta.reasoning_content, delta.tool_calls
+        if text and not (thought or calls):
+            delta.content = CUT
+        elif thought and not (text or calls):
+            text, delta.reasoning_content = thought, CUT
+        elif calls and not (text or thought):
+            text, calls[0].function.arguments = calls[0].function.arguments, CUT
+        else:
+            text = ""
+        return wire, text
 
     def _take(self, value: Any, event: sse.Event) -> bool:
         if not isinstance(value, dict):
@@ -137,7 +205,11 @@ class OpenAIStream(Stream):
             self._message.setdefault("tool_calls", [] if isinstance(calls, list) else None)
         for piece in calls if isinstance(calls, list) else ():
             if isinstance(piece, dict):
-                self._take_call(piece)
+                self._take_call(piece, event)
+        if delta.get("content"):
+            self._expect(event, self._message["content"], TextDelta)
+        elif delta.get("reasoning_content"):
+            self._expect(event, self._message["reasoning_content"], ReasoningDelta)
 
     def _hear(self, delta: dict[str, Any], event: sse.Event) -> None:
         """Emit what a listener hears of a delta, but for its calls."""
@@ -155,7 +227,7 @@ class OpenAIStream(Stream):
         if (text and not isinstance(text, str)) or any(delta[key] for key in delta.keys() - HEARD):
             self._pass_on(event)
 
-    def _take_call(self, piece: dict[str, Any]) -> None:
+    def _take_call(self, piece: dict[str, Any], event: sse.Event) -> None:
         """Take a piece of a call: the first has id and name, the others more of the arguments."""
         index, id = piece.get("index"), text_of(piece.get("id"))
         # Some servers give no index, or the same to all: another id is another call.
@@ -167,6 +239,7 @@ class OpenAIStream(Stream):
             self._emit(CallStarted(call.id, call.name, call.place))
         else:
             call.add(piece)
+            self._expect(event, call.arguments, CallDelta, call.place)
         for key, field in (("function", "arguments"), ("custom", "input")):
             part = piece.get(key)
             if isinstance(part, dict) and isinstance(text := part.get(field), str):

@@ -10,6 +10,7 @@ from windowsill.messages import Usage
 from windowsill.providers import sse
 from windowsill.providers.base import Format
 from windowsill.providers.streams import (
+    CUT,
     CallDelta,
     CallStarted,
     Growing,
@@ -54,6 +55,16 @@ NOTHING = {"type": "message", "role": "assistant", "content": []}
 """The item of an answer that was cut before its first."""
 
 
+class _Delta(msgspec.Struct, gc=False):
+    """The fields of a delta of which anything is kept."""
+
+    type: str
+    delta: str
+    output_index: int
+    content_index: int = 0
+    summary_index: int = 0
+
+
 class _Details(msgspec.Struct, gc=False):
     reason: str | None = None
 
@@ -66,6 +77,7 @@ class _Status(msgspec.Struct, gc=False):
     output: list[msgspec.Raw] = []
 
 
+_delta = msgspec.json.Decoder(_Delta)
 _status = msgspec.json.Decoder(_Status)
 
 
@@ -77,13 +89,13 @@ class OpenItem(Growing):
         self._whole = whole
         self.parts: dict[tuple[str, int], dict[str, Any]] = {}
 
-    def add(self, inside: str, index: int, field: str, text: str) -> None:
-        """Add text to a part, or to the item itself when it is inside nothing."""
-        if inside:
-            part = self.parts.setdefault((inside, index), {"type": self._part_type(inside, field)})
-            grow(part, {field: text})
-        else:
-            self.grow({field: text})
+    def add(self, inside: str, index: int, field: str, text: str) -> Any:
+        """Add text to a part, or to the item itself when it is inside nothing; return what has become of it."""
+        if not inside:
+            return self.lengthen(field, text)
+        part = self.parts.setdefault((inside, index), {"type": self._part_type(inside, field)})
+        grow(part, {field: text})
+        return part[field]
 
     def settle(self) -> dict[str, Any]:
         """Return the item in its native form; one that was cut says so by its status."""
@@ -124,6 +136,12 @@ class ResponsesStream(Stream):
         items: list[Any] = [self._items[index].settle() for index in sorted(self._items)]
         return encode({**self._response, "output": items if items or self.finished else [NOTHING]})
 
+    @staticmethod
+    def _cut(data: bytes) -> tuple[_Delta, str]:
+        wire = _delta.decode(data)
+        text, wire.delta = wire.delta, CUT
+        return wire, text
+
     def _take(self, value: Any, event: sse.Event) -> bool:
         if not isinstance(value, dict):
             return False
@@ -155,10 +173,11 @@ class ResponsesStream(Stream):
         item = self._items.get(index) if isinstance(index, int) else None
         if item is None or not (isinstance(text, str) and isinstance(index, int) and isinstance(part, int)):
             return False
-        item.add(inside, part, field, text)
+        pieces = item.add(inside, part, field, text)
         if heard is None:
             return self._pass_on(event)
         self._emit(heard(text, index))
+        self._expect(event, pieces, heard, index)
         return True
 
     def _put_item(self, value: dict[str, Any], event: sse.Event, *, whole: bool) -> bool:
