@@ -12,7 +12,7 @@ import threading
 import time
 import weakref
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import cache
 from pathlib import Path
 
@@ -212,20 +212,16 @@ class Connections:
         SQLite's own pauses grow to 100 ms, and whoever writes in a loop is faster each time.
         """
         end = time.monotonic() + self._busy_seconds
-        db.execute("PRAGMA busy_timeout = 0")
-        try:
-            while True:
-                try:
-                    db.execute("BEGIN IMMEDIATE")
-                except sqlite3.OperationalError as error:
-                    if not is_busy(error) or time.monotonic() > end:
-                        raise
-                    # Of any length: those who wait for the same do not come back together.
-                    time.sleep(POLL_SECONDS * random.random())  # noqa: S311 - nothing secret
-                else:
-                    return
-        finally:
-            db.execute(f"PRAGMA busy_timeout = {round(self._busy_seconds * 1000)}")
+        while True:
+            try:
+                db.execute("BEGIN IMMEDIATE")
+            except sqlite3.OperationalError as error:
+                if not is_busy(error) or time.monotonic() > end:
+                    raise
+                # Of any length: those who wait for the same do not come back together.
+                time.sleep(POLL_SECONDS * random.random())  # noqa: S311 - nothing secret
+            else:
+                return
 
     def checkpoint(self) -> None:
         """Empty the write-ahead log into the file, so that what was deleted is in neither, unless this thread writes.
@@ -243,8 +239,9 @@ class Connections:
     def _run_alone(self, statement: str) -> None:
         """Run a statement that cannot be part of a transaction."""
         self._notice_fork()
-        with self._write_lock, translated(self.path):
-            self._open_writer().execute(statement).fetchall()
+        # Not by the writer, which does not wait for readers.
+        with self._write_lock, translated(self.path), closing(self._open(_WRITER)) as db:
+            db.execute(statement).fetchall()
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
@@ -295,6 +292,9 @@ class Connections:
         if self._writer is None:
             self._writer = self._open(_WRITER)
             self._file = _file_at(self.path)
+            # With a write-ahead log only the beginning of a transaction waits for others, in our own way.
+            if self._writer.execute("PRAGMA journal_mode").fetchone() == ("wal",):
+                self._writer.execute("PRAGMA busy_timeout = 0")
         return self._writer
 
     def _open(self, pragmas: tuple[str, ...]) -> sqlite3.Connection:
