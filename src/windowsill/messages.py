@@ -210,12 +210,12 @@ class Message(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     @property
     def calls(self) -> tuple[ToolUse, ...]:
         """The tool calls this message makes, in order."""
-        return tuple(block for block in self.blocks if isinstance(block, ToolUse))
+        return tuple([block for block in self.blocks if isinstance(block, ToolUse)])
 
     @property
     def results(self) -> tuple[ToolResult, ...]:
         """The tool results this message brings, in order."""
-        return tuple(block for block in self.blocks if isinstance(block, ToolResult))
+        return tuple([block for block in self.blocks if isinstance(block, ToolResult)])
 
 
 class Tool(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -250,33 +250,35 @@ class Composer:
 
     def _provider_fields(self, format: str) -> ProviderRequestFields | None:
         """Return what the strategy asks of the provider; always the same, so that the request only grows."""
-        return self.strategy.ask(format, self.budget(0)) if self.strategy.delegates else None
+        strategy = self.strategy
+        return strategy.ask(format, self.budget(0)) if strategy.delegates else None
 
     def budget(self, fixed: int, *, max_output: int | None = None, stateless: bool = False) -> Budget:
         """Return the budget of a request whose fixed parts have this many tokens."""
         # A strategy that decides by prices folds before the limit where that pays: it needs no mark of its own.
-        by_price = self.strategy.priced and not stateless and not self._states_high
+        strategy, settings, view = self.strategy, self.settings, self.journal.view
+        by_price = strategy.priced and not stateless and not self._states_high
         found = budget_for(
             self.context.model,
-            budget=self.settings.budget,
-            high=PRICED_HIGH if by_price else self.settings.high,
-            low=self.settings.low,
-            low_below_high=self.strategy.low_below_high,
+            budget=settings.budget,
+            high=PRICED_HIGH if by_price else settings.high,
+            low=settings.low,
+            low_below_high=strategy.low_below_high,
             max_output=max_output,
             fixed=fixed,
             stateless=stateless,
             ceiling=self.context.ceiling,
-            warn=self.settings.warn,
+            warn=settings.warn,
         )
-        if self.strategy.priced and not stateless and 2 * (fixed + self.journal.view.tokens()) > found.limit:
+        if strategy.priced and not stateless and 2 * (fixed + view.tokens()) > found.limit:
             # Only then a strategy weighs what a fold costs, and what it saves.
             found = msgspec.structs.replace(found, cache=self.context.cache_prices)
         if self.summaries.writer is not None:
             found = msgspec.structs.replace(found, writer=True)
-        if self.journal.view.unfolded():
+        if view.restored and view.unfolded():
             # What somebody had shown again stays until the window is too small for it.
             found = msgspec.structs.replace(found, high=found.limit)
-        if self.strategy.layers(found):
+        if strategy.layers(found):
             phase = self.step.state.value.runtime.phase
             shares = self.step.state_messages.settings.shares.allocate(found.limit, phase=phase, size=found.size)
             found = msgspec.structs.replace(found, phase=phase, layers=shares.layers)
@@ -384,9 +386,10 @@ class Composer:
     ) -> RequestSpec:
         """Return a request with these parts, and its budget."""
         weight = self._fixed = self._fixed_weight(parts)
-        if self.context.ceiling is not None and self.fixed_tokens >= self.context.ceiling:
+        strategy, fixed = self.strategy, self.fixed_tokens
+        if self.context.ceiling is not None and fixed >= self.context.ceiling:
             self.context.ceiling = None
-        budget = self.budget(self.fixed_tokens, max_output=max_output, stateless=stateless)
+        budget = self.budget(fixed, max_output=max_output, stateless=stateless)
         most = int(budget.limit * MOST_UNSEEN)
         if self.context.unseen and budget.fixed > most:
             # What only the provider sees may pass a stated budget. It is no reason to send nothing any more.
@@ -397,13 +400,13 @@ class Composer:
         )
         if budget.fixed >= budget.limit:
             raise fixed_too_large(parts, budget, self.context.scale, self.settings.overhead)
-        idle = self.strategy.delegates and self._provider_fields(format) is None
+        idle = strategy.delegates and self._provider_fields(format) is None
         return RequestSpec(
             parts=parts,
             format=format,
             demands=self.context.demands,
             budget=budget,
-            strategy=SlidingWindow() if idle else self.strategy,
+            strategy=SlidingWindow() if idle else strategy,
             model_name=model_name,
             max_output=max_output,
             stateless=stateless,
@@ -472,14 +475,12 @@ class Composer:
         view, budget = self.journal.view, spec.budget
         before = (len(view.items), view.tokens())
         result = FitResult(folds=[], notes=[])
-        emergency = budget.fixed + view.tokens() > budget.limit
-        is_high = budget.fixed + view.tokens() > budget.high
+        total = budget.fixed + before[1]
+        emergency, is_high = total > budget.limit, total > budget.high
         if self.summaries.job is not None and (is_high or spec.strategy.due(view, budget)):
             # What was prepared earlier is held until then: hiding what has room would cost words and cache for nothing.
             result.decision = spec.strategy.explain(view, budget)
-            self._fold_prepared(
-                result, f"{budget.fixed + view.tokens():,} tokens passed {budget.high:,}" if is_high else ""
-            )
+            self._fold_prepared(result, f"{total:,} tokens passed {budget.high:,}" if is_high else "")
         if self.summaries.notes:
             result.note(*self.summaries.take_notes())
         self._prepare(spec)
@@ -617,13 +618,13 @@ class Composer:
         """Record a request that fits, and return it; `managed` is the view of one that a context manager composed."""
         parts, model = spec.parts, self.context.model
         view = self.journal.view if managed is None else managed
-        blobs, ids = dict(parts.blobs.values()), parts.ids
+        blobs, ids = parts.blobs, parts.ids
         if managed is not None:
             # No view of the session gives these messages: the request can only be built again from them.
             result.rendered = msgspec.structs.replace(result.rendered, settled=0, edits=-1)
             data = msgspec.json.encode(msgspec.structs.replace(result.rendered, repairs=()))
             ids = {**ids, MANAGED: hashlib.sha256(data).hexdigest()[:32]}
-            blobs[ids[MANAGED]] = data
+            blobs = {**blobs, ids[MANAGED]: data}
         rendered = result.rendered
         total = spec.budget.fixed + rendered.extra + view.tokens()
         common, stable = self._before.common_start(spec, rendered)

@@ -43,13 +43,10 @@ class RequestParts(msgspec.Struct, frozen=True, kw_only=True):
     tools_weight: Weight
     schema_weight: Weight
     """The weight of a schema for the answer among the further fields."""
-    blobs: dict[str, tuple[str, bytes]]
-    """Name of the part -> (blob id, bytes), so that the request can be built again."""
-
-    @property
-    def ids(self) -> dict[str, str]:
-        """The blob id of each part."""
-        return {name: id for name, (id, _) in self.blobs.items()}
+    ids: dict[str, str]
+    """The blob id of each part."""
+    blobs: dict[str, bytes]
+    """Blob id -> bytes, so that the request can be built again."""
 
 
 def parts_key(system: Any, tools: Sequence[Any], rest: Mapping[str, Any], format: str) -> object:
@@ -77,6 +74,7 @@ def read_parts(
         fields.setdefault("tools", layout)
     named = {"system": prompt, "tools": read, "rest": fields}
     encoded = {name: msgspec.json.encode(part) for name, part in named.items() if part}
+    ids = {name: hashlib.sha256(data).hexdigest()[:32] for name, data in encoded.items()}
     return RequestParts(
         key=key,
         system=prompt,
@@ -87,7 +85,8 @@ def read_parts(
         schema_weight=sum_weights(
             scale.weigh_text(bytes(value).decode()) for name, value in fields.items() if _shows_schema(name, value)
         ),
-        blobs={name: (hashlib.sha256(data).hexdigest()[:32], data) for name, data in encoded.items()},
+        ids=ids,
+        blobs={ids[name]: data for name, data in encoded.items()},
     )
 
 

@@ -140,7 +140,8 @@ class Renderer:
 
         Calls before it were sent, answered or not: what comes later for them is told at its own place.
         """
-        shown = [(index, items[index].role) for index in range(self._done, len(items)) if not items[index].is_empty]
+        rest = enumerate(items[self._done :], self._done)
+        shown = [(index, item.role) for index, item in rest if not (item.fold and item.is_empty)]
         found = [index for (_, before), (index, role) in pairwise(shown) if role == "assistant" != before]
         sent = self._tail.stop
         if self._done < sent < min([*found, len(items)]) and self._stand_apart(items[sent - 1], items[sent]):
@@ -176,7 +177,8 @@ class Renderer:
         if start == self._tail.start and stop == self._tail.stop:
             # What was last rendered as the tail of the view is now settled: the same items give the same bytes.
             return self._tail
-        places = [place for place in range(start, stop) if not view.items[place].is_empty]
+        rest = enumerate(view.items[start:stop], start)
+        places = [place for place, item in rest if not (item.fold and item.is_empty)]
         items = [view.items[place] for place in places]
         shown = [view.read(item) for item in items]
         plain = [self._without_hints(item, message) for item, message in zip(items, shown, strict=True)]
@@ -204,14 +206,14 @@ class Renderer:
         left_out = set(range(len(items)))
         for message, sources in zip(repaired.messages, repaired.sources, strict=True):
             left_out.difference_update(sources)
-            planned = sum(weights[index] for index in sources)
+            planned = sum([weights[index] for index in sources])
             same = len(sources) == 1 and message is shown[sources[0]]
             actual = planned if same else view.tokens_of(view.weigh(message))
             extra += actual - planned
             native = self.format.render_message(message)
             chunks += native
             tokens += [actual] + [0] * (len(native) - 1) if native else []
-        extra -= sum(weights[index] for index in left_out)
+        extra -= sum([weights[index] for index in left_out])
         # Two messages of one role that stand together only because of a marker between them are no news.
         found = [
             msgspec.structs.replace(each, where=where)

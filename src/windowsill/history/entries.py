@@ -171,7 +171,7 @@ def of_message(parts: Sequence[bytes]) -> bytes:
 
 def pieces(message: Message) -> tuple[bytes, ...]:
     """Return a fingerprint of each piece of a message: its words, then whatever else it holds."""
-    words = "".join(block.text for block in message.blocks if isinstance(block, Text)).strip()
+    words = "".join([block.text for block in message.blocks if isinstance(block, Text)]).strip()
     found: list[list[Any]] = [["text", words]] if words else []
     for block in message.blocks:
         match block:
@@ -184,7 +184,7 @@ def pieces(message: Message) -> tuple[bytes, ...]:
                 found.append(["result", _given(block.tool_use_id), block.is_error, content])
             case _:
                 found.append(_content(block))
-    return tuple(hashlib.blake2b(_pack([message.role, each]), digest_size=16).digest() for each in found)
+    return tuple([hashlib.blake2b(_pack([message.role, each]), digest_size=16).digest() for each in found])
 
 
 def _pack(value: Any) -> bytes:
@@ -255,7 +255,7 @@ _INJECTED = re.compile(
 
 def own_words(message: Message) -> str:
     """Return what the user typed in this message; empty when a program wrote all of it."""
-    if message.role != "user" or any(True for _ in message.results):
+    if message.role != "user" or message.results:
         return ""
     return "\n".join(block.text.strip() for block in message.blocks if isinstance(block, Text) and is_own(block.text))
 

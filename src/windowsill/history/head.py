@@ -66,7 +66,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 def prompt_hash(blobs: Mapping[str, str]) -> bytes:
     """Fingerprint the system prompt and the tools among the parts of a request."""
-    named = "/".join(blobs.get(name, "") for name in ("system", "tools"))
+    named = f"{blobs.get('system', '')}/{blobs.get('tools', '')}"
     return hashlib.blake2b(named.encode(), digest_size=8).digest()
 
 
@@ -204,18 +204,18 @@ class Draft:
         body = message.raw if message.raw is not None and intact else pack_message(message)
         results = message.results
         body, same = thin(message, body, self) if thin is not None and results else (body, ())
-        refs = tuple(result.ref for result in results)
-        reasons = sum(isinstance(block, Reasoning) for block in message.blocks)
+        refs = tuple([result.ref for result in results])
+        reasons = len([block for block in message.blocks if isinstance(block, Reasoning)])
         meta = MessageMeta(
             role=message.role,
             weight=weight,
             counter=counter,
             format=message.format if intact else NEUTRAL,
             conversation_hash=self._conversation_hash,
-            calls=tuple(call.id for call in calls),
-            tools=tuple(call.name for call in calls),
-            results=tuple(result.tool_use_id for result in results),
-            marks=tuple(sorted(message.marks)),
+            calls=tuple([call.id for call in calls]),
+            tools=tuple([call.name for call in calls]),
+            results=tuple([result.tool_use_id for result in results]),
+            marks=tuple(sorted(message.marks)) if message.marks else (),
             sent=self._sent,
             own=not ours and bool(own_words(message)),
             metadata=message.metadata,

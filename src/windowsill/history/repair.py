@@ -167,7 +167,7 @@ def numbered_id(name: str, number: int) -> str:
 
 def numbered_name(id: str) -> str | None:
     """Return the tool's name in such an id; `None` when the id is somebody's own."""
-    found = _NUMBERED.fullmatch(id)
+    found = _NUMBERED.fullmatch(id) if "#" in id else None
     return found.group(1) if found else None
 
 

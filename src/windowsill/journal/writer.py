@@ -232,7 +232,7 @@ class JournalWriter(JournalReader):
 
     def _link(self, messages: Sequence[Message]) -> Sequence[Message]:
         """Put results that lack an id under those of their calls; what was linked before is not gone through again."""
-        if not self._linkers and not any(message.format in providers.LINKERS for message in messages):
+        if not self._linkers and providers.LINKERS.keys().isdisjoint([message.format for message in messages]):
             return messages
         items = self.view.items
         if self._linked_up_to != (self.view.edits, len(items)):
@@ -267,7 +267,7 @@ class JournalWriter(JournalReader):
     def _write(self, draft: Draft, reshape: Callable[[list[Entry]], Head] | None) -> None:
         version, entries, blobs = self.version, draft.entries, [*draft.blobs.items(), *self._blobs.items()]
         places = [(key, seq) for seq, meta in draft.metas.items() for key in meta.places]
-        if not self.passed_over and not any(entry.kind in RESHAPES for entry in entries):
+        if not self.passed_over and RESHAPES.isdisjoint([entry.kind for entry in entries]):
             self.store.append(self.session, version, entries, blobs=blobs, places=places)
             self._unsaved += len(entries)
             for entry in entries:

@@ -77,7 +77,7 @@ class Converted(msgspec.Struct, frozen=True):
 def is_framework(value: Any) -> bool:
     """Tell whether it is a message object of a framework."""
     if isinstance(value, dict):
-        return _is_converse(_answer(value))
+        return ("output" in value or isinstance(value.get("content"), list)) and _is_converse(_answer(value))
     if isinstance(value, str | Message):
         return False
     return _is_langchain(value) or _is_pydantic_ai(value) or any(hasattr(value, name) for name in _ITEMS)

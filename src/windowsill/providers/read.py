@@ -67,6 +67,9 @@ _RESPONSES_TOOLS = frozenset({
 
 _REMEDY = f"pass format=, one of {', '.join(names())}"
 
+_SELF_KNOWN = tuple(format for format in all_formats() if type(format).detects is not Format.detects)
+"""Formats that can tell what is clearly theirs."""
+
 
 def detect(value: Any, default: str = AMBIGUOUS) -> str:
     """Return the format of a decoded request body, message list, message or reply; `default` where it could be any.
@@ -101,8 +104,8 @@ def _dialect(model: Any, messages: Iterable[Any]) -> str:
 
 def _detect(value: Any) -> str | None:
     # The others know their own; a chat and Anthropic's messages are told apart below.
-    if (found := next((format.name for format in all_formats() if format.detects(value)), None)) is not None:
-        return found
+    if found := [format.name for format in _SELF_KNOWN if format.detects(value)]:
+        return found[0]
     if isinstance(value, list):
         for index, each in enumerate(value):
             if not isinstance(each, dict) or "role" not in each:

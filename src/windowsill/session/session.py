@@ -305,7 +305,8 @@ class Session:
         also = change_state if state else None
         ids = self.journal.add(added.messages, added.usage, conversation=conversation, also=also)
         edited = False
-        if added.cleared or any(isinstance(block, Unknown) for each in added.messages for block in each.blocks):
+        unknown = [block for each in added.messages for block in each.blocks if isinstance(block, Unknown)]
+        if added.cleared or unknown:
             fields = sent.fields if sent is not None else {}
             edited = edits.record(self.journal, added.messages, added.cleared, fields)
         if added.usage is not None:
@@ -313,7 +314,7 @@ class Session:
             if sent is not None and not edited:
                 # What the provider counted after it cut the request itself says nothing about what was sent.
                 sent.observe(added.usage)
-        if any(message.role == "assistant" for message in added.messages):
+        if "assistant" in [message.role for message in added.messages]:
             self.composer.complete_turn()
         return ids
 

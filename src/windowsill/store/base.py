@@ -115,9 +115,8 @@ def check_batch(session: str, version: int, entries: Sequence[Entry]) -> None:
             raise StoreError(
                 f"session {session!r}: entry {entry.id!r} {problem[0]}", remedy=problem[1], session=session
             )
-    for id, count in Counter(entry.id for entry in entries).items() if len(entries) > 1 else ():
-        if count > 1:
-            raise duplicate(session, id)
+    if len({entry.id for entry in entries}) < len(entries):
+        raise duplicate(session, Counter(entry.id for entry in entries).most_common(1)[0][0])
 
 
 def check_extras(

@@ -194,7 +194,7 @@ class MemoryStore:
         doomed = set(ids)
         with self._lock:
             kept = self._journal(session).blobs
-            return sum(kept.pop(id, None) is not None for id in doomed)
+            return len([id for id in doomed if kept.pop(id, None) is not None])
 
     def remember(self, key: str, value: bytes) -> None:
         """Keep a fact learned about the world (a window, a calibration) across sessions."""

@@ -90,10 +90,10 @@ class Gemini(Format):
             return any(isinstance(each, dict) and _is_content(each) for each in value)
         if not isinstance(value, dict):
             return False
-        fields = camel(value)
-        if "contents" in fields:
-            return "messages" not in fields
-        return isinstance(fields.get("candidates"), list) or "usageMetadata" in fields or _is_content(fields)
+        if value.get("contents") is not None:
+            return value.get("messages") is None
+        used = value.get("usageMetadata", value.get("usage_metadata"))
+        return isinstance(value.get("candidates"), list) or used is not None or _is_content(value)
 
     read_message = staticmethod(read.read_content)
     read_system_value = staticmethod(read.read_system)
@@ -275,7 +275,7 @@ _SIGNED = Gemini(signature=PLACEHOLDER)
 def _is_content(value: dict[str, Any]) -> bool:
     """Tell whether it has parts as Gemini writes them: known by what they hold, where others have a `type`."""
     parts = value.get("parts")
-    if not isinstance(parts, list) or value.get("role", "user") not in ROLES:
+    if not isinstance(parts, list) or value.get("role") not in (None, *ROLES):
         return False
     return all(isinstance(part, dict) and "type" not in part for part in parts)
 
