@@ -65,7 +65,10 @@ def acknowledged(log: Path) -> list[list]:
 
 
 def test_writers_that_are_killed_lose_nothing(tally: Tally, workers, tmp_path):
-    """One to three at once, in the middle of messages, batches, requests, folds, rewinds and kept outputs."""
+    """One to three at once, in the middle of messages, batches, requests, folds, rewinds and kept outputs.
+
+    Meanwhile the disk is full now and then, and the clock is set by years.
+    """
     folders = iter(range(1_000_000))
 
     def trial(rng: random.Random) -> list[str]:
@@ -121,6 +124,8 @@ def missing(tally: Tally, session: Session, log: Path, places: dict[str, int]) -
         tally.count("kills: acknowledged operations", tried=what in ("done", "kept"))
         if what == "raised":
             problems.append(tags)
+        elif what == "fault":
+            tally.count(f"kills: {tags[0]}")
         elif what == "kept":
             problems += kept(session, tags, *more)
         else:

@@ -21,9 +21,12 @@ from windowsill.store.postgres import PostgresStore
 
 pytestmark = pytest.mark.integration
 
-ROUNDS = 6 * SCALE
+ROUNDS = 8 * SCALE
 
 WRITERS = 3
+
+MEGABYTE = 1 << 20
+"""The size of a file of the server's log, and the most that any file may have while the disk is full."""
 
 CHILD = """
 import itertools, os, sys, time
@@ -41,7 +44,7 @@ while True:
         time.sleep(0.1)  # The server is down just now.
 for number in itertools.count():
     for session in (shared, own):
-        text = f"{os.getpid()}/{number}"
+        text = f"{os.getpid()}/{number}/{os.urandom(700).hex()}"
         try:
             session.add(text)
         except StoreError as error:
@@ -75,35 +78,53 @@ class Writer:
 
 @pytest.fixture
 def server():
-    made = postgres.Server(durable=True)
+    made = postgres.Server(durable=True, initdb=("--wal-segsize=1",))
     yield made
     made.remove()
 
 
+def connections(server: postgres.Server) -> list[int]:
+    with psycopg.connect(server.conninfo, autocommit=True) as db:
+        return [pid for (pid,) in db.execute("SELECT pid FROM pg_stat_activity WHERE application_name = 'windowsill'")]
+
+
 def cut_connections(server: postgres.Server) -> None:
     with psycopg.connect(server.conninfo, autocommit=True) as db:
-        db.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'windowsill'")
+        db.execute("SELECT pg_terminate_backend(pid) FROM unnest(%s::int[]) AS pid", [connections(server)])
+
+
+def fill_disk(server: postgres.Server, seconds: float) -> None:
+    """Let no connection make a table longer for a while: those of the server are longer than that already."""
+    limited = connections(server)
+    for most in (MEGABYTE, "unlimited"):
+        for pid in limited:
+            # As the user of the server. One that ended meanwhile has no limit.
+            subprocess.run(["prlimit", f"--pid={pid}", f"--fsize={most}:"], check=False, **server.user)
+        time.sleep(seconds)
 
 
 def test_what_was_acknowledged_is_there_once_whatever_is_killed(tally: Tally, server: postgres.Server):
-    """The server as by a loss of power, its connections in the middle of a statement, the writers themselves."""
+    """The server as by a loss of power, its connections in the middle of a statement, the writers, room on the disk."""
     url = server.url("kills", wait=30)
-    Session.open("shared", store=url, model="gpt-4o", config=False).close()
-    writers = [Writer(url, f"own {number}") for number in range(WRITERS)]
     moments = random.Random(SEED)
+    with Session.open("shared", store=url, model="gpt-4o", config=False) as shared:
+        shared.extend([moments.randbytes(1_200).hex() for _ in range(900)])
+    writers = [Writer(url, f"own {number}") for number in range(WRITERS)]
     with ExitStack() as stack:
         for writer in writers:
             stack.callback(writer.kill, again=False)
         _wait(lambda: all(writer.lines for writer in writers))
         for turn in range(ROUNDS):
             time.sleep(moments.uniform(0.05, 0.4))
-            what = ("the server", "connections", "writers")[turn % 3]
-            tally.count(f"PostgreSQL: kills of {what}")
-            if what == "the server":
+            what = ("kills of the server", "kills of connections", "kills of writers", "full disks")[turn % 4]
+            tally.count(f"PostgreSQL: {what}")
+            if what == "kills of the server":
                 server.kill()
                 server.start()
-            elif what == "connections":
+            elif what == "kills of connections":
                 cut_connections(server)
+            elif what == "full disks":
+                fill_disk(server, moments.uniform(0.2, 0.6))
             else:
                 moments.choice(writers).kill()
         said = [len(writer.lines) for writer in writers]
@@ -119,6 +140,9 @@ def test_what_was_acknowledged_is_there_once_whatever_is_killed(tally: Tally, se
     lost = [f"{each} is lost" for each in kept if not there[each]]
     doubled = [f"{each} is there {count} times" for each, count in there.items() if count > 1]
     tally.count("PostgreSQL: acknowledged messages", [*lost, *doubled, *store.check()], tried=len(kept))
+    tally.count("PostgreSQL: writes that were refused", tried=sum(words[0] == "failed" for words in lines))
+    deadlocks = (server.folder / "log").read_text().count("deadlock detected")
+    tally.count("PostgreSQL: deadlocks", ["two writers waited for each other"] * deadlocks, tried=deadlocks)
     tally.check()
     assert len(kept) > ROUNDS
     store.close()

@@ -31,7 +31,7 @@ _numbers = count()
 class Server:
     """A server on a socket in a folder of its own."""
 
-    def __init__(self, *, durable: bool) -> None:
+    def __init__(self, *, durable: bool, initdb: tuple[str, ...] = ()) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="pg", dir="/tmp"))  # A socket's path may have 107 characters.
         self.user = {}
         if os.geteuid() == 0:
@@ -39,8 +39,8 @@ class Server:
             shutil.chown(self.folder, NOBODY)
         self._binaries = _binaries(self.folder, self.user)
         self._fsync = "on" if durable else "off"
-        initdb = ["initdb", "-D", self._data, "-U", "postgres", "--auth=trust", "--encoding=UTF8", "--no-locale"]
-        self._run([*initdb, "--no-sync", "--no-instructions"])
+        command = ["initdb", "-D", self._data, "-U", "postgres", "--auth=trust", "--encoding=UTF8", "--no-locale"]
+        self._run([*command, "--no-sync", "--no-instructions", *initdb])
         self.start()
         atexit.register(self.remove)
 

@@ -6,13 +6,14 @@ import hashlib
 import json
 import os
 import random
+import resource
 import signal
 import sys
 import time
 from pathlib import Path
 from typing import Any
 
-from windowsill import Session, WindowsillError
+from windowsill import Session, StoreError, WindowsillError
 from windowsill.agent import Engine, tool
 
 STRATEGIES = (None, "condense", "mask+summarize:threshold=3,batch=2", "outputs+tiered:immediate=1,short=2,batch=1")
@@ -29,16 +30,47 @@ class Log:
         os.write(self._file, json.dumps(values).encode() + b"\n")
 
 
+class Faults:
+    """Fills the disk for this process and gives it room again, and sets the clock of the machine."""
+
+    def __init__(self, folder: str, rng: random.Random, log: Log) -> None:
+        self._file, self._rng, self._log = Path(folder) / "sessions.db-wal", rng, log
+        self._real, self._jump = time.time, 0.0
+        self._most = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
+        time.time = self.time
+
+    def time(self) -> float:
+        return self._real() + self._jump
+
+    def change(self) -> None:
+        """Do one of them now and then."""
+        dice = self._rng.random()
+        if dice < 0.1:
+            # Never so little that this process could not write down what it did.
+            room = max(20_000, self._file.stat().st_size + self._rng.choice([0, 5_000, 50_000]))
+            resource.setrlimit(resource.RLIMIT_FSIZE, (room, self._most))
+            self._log.write("fault", ["full disks"])
+        elif dice < 0.3:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (self._most, self._most))
+        elif dice < 0.35:
+            self._jump = self._rng.choice([-1, 1]) * self._rng.uniform(0, 100_000_000)
+            self._log.write("fault", ["clocks set"])
+
+
 def write(folder: str, log_path: str, seed: int) -> None:
     """Do everything that changes a session, for ever, and write down what was acknowledged."""
     rng, log = random.Random(seed), Log(log_path)
     strategy = rng.choice(STRATEGIES)
-    session = Session.open("s", store=folder, **({"strategy": strategy} if strategy else {}))
+    faults = Faults(folder, rng, log)
+    session = Session.open("s", store=folder, clock=faults.time, **({"strategy": strategy} if strategy else {}))
     number = 0
     while True:
         number += 1
         try:
+            faults.change()
             change(session, rng, log, f"{Path(log_path).stem}.{number}")
+        except StoreError:
+            log.write("fault", ["writes that were refused"])
         except WindowsillError:
             # A fold that would break a unit, say.
             continue
