@@ -1,4 +1,7 @@
-"""`windowsill agent` as a user runs it: in a process, on a folder, with a server that speaks as providers do."""
+"""`windowsill agent` as a user runs it: on a folder, with a server that speaks as providers do.
+
+What ends a process, reads from a pipe or needs a terminal runs in a process of its own; the rest in this one.
+"""
 
 import json
 import os
@@ -14,6 +17,8 @@ import pytest
 
 from support import mcp_server
 from support.agents import results
+from support.cli_calls import Done
+from support.cli_calls import call as call_cli
 from windowsill import Session
 from windowsill.testing import Answer, Call, Server
 
@@ -45,19 +50,27 @@ class Agent:
         said = next(self.script)
         return said() if callable(said) else said
 
-    def command(self, *options):
+    def arguments(self, *options):
         models = {"anthropic": "claude-sonnet-5@{}", "openai": "gpt-5@{}/v1"}
         spec = f"{self.format}:{models[self.format].format(self.server.url)}"
         places = ["--session", "s", "--store", str(self.store)]
-        return [*AGENT, TASK, "--folder", str(self.folder), "--model", spec, *places, *options]
+        return [TASK, "--folder", str(self.folder), "--model", spec, *places, *options]
+
+    def command(self, *options):
+        return [*AGENT, *self.arguments(*options)]
 
     def begins(self, *answers):
         self.script = iter([*PLANNED, *answers])
 
-    def run(self, *options, **settings):
-        return subprocess.run(
+    def run(self, *options, input=""):
+        """Run the command inside this process."""
+        return call_cli("agent", *self.arguments(*options), input=input.encode())
+
+    def run_process(self, *options, **settings):
+        done = subprocess.run(
             self.command(*options), capture_output=True, text=True, check=False, timeout=180, **settings
         )
+        return Done(done.returncode, done.stdout, done.stderr)
 
     def start(self, *options, **settings):
         streams = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
@@ -65,8 +78,7 @@ class Agent:
 
     def resume(self, *options):
         """Go on by the name of the session alone."""
-        command = [*AGENT, "--session", "s", "--store", str(self.store), "--folder", str(self.folder), *options]
-        return subprocess.run(command, capture_output=True, text=True, check=False, timeout=180)
+        return call_cli("agent", "--session", "s", "--store", self.store, "--folder", self.folder, *options)
 
     def session(self):
         return Session.open("s", store=self.store)
@@ -113,14 +125,14 @@ def test_it_reads_edits_runs_and_reports(tmp_path, format):
         Answer(text="It says good morning now."),
     )
     with agent.server as server:
-        ran = agent.run("--yes")
-    assert (ran.returncode, ran.stderr, server.refused) == (0, "", [])
+        ran = (agent.run_process if format == "anthropic" else agent.run)("--yes")
+    assert (ran.code, ran.err, server.refused) == (0, "", [])
     assert (agent.folder / "app.py").read_text() == "print('good morning')\n"
     assert (agent.folder / "docs" / "notes.txt").read_text() == "greets\n"
     for line in ("== planning", "== executing", "* checkpoint", "> edit_file path='app.py'", "It says good morning"):
-        assert line in ran.stdout
-    assert "-- 8 turns, 6 tool calls" in ran.stdout
-    assert "% cached)" in ran.stdout
+        assert line in ran.out
+    assert "-- 8 turns, 6 tool calls" in ran.out
+    assert "% cached)" in ran.out
     with agent.session() as session:
         assert results(session)[1:] == [
             ("list_files", "       15  app.py", False),
@@ -152,9 +164,9 @@ def test_an_interrupted_task_goes_on_and_repeats_nothing(agent):
     assert "-- 3 turns" in shown
     assert waited_for(lambda: is_gone(child))
     ran = agent.run("--yes")
-    assert (ran.returncode, agent.server.refused) == (0, [])
-    assert "It was begun once." in ran.stdout
-    assert "-- 6 turns" in ran.stdout
+    assert (ran.code, agent.server.refused) == (0, [])
+    assert "It was begun once." in ran.out
+    assert "-- 6 turns" in ran.out
     assert (agent.folder / "log").read_text() == "once\n"
     with agent.session() as session:
         assert [(name, said) for name, said, _ in results(session)[1:]] == [
@@ -180,7 +192,7 @@ def test_an_interrupted_answer_is_asked_for_again(agent):
     process.communicate(timeout=180)
     assert process.returncode == 130
     interrupted.set()
-    assert agent.run().returncode == 0
+    assert agent.run().code == 0
     with agent.session() as session:
         said = [message.text for message in session.messages()]
     assert (said.count(TASK), said.count("never heard"), said[-1]) == (1, 0, "Good morning.")
@@ -201,7 +213,7 @@ def test_no_path_leads_out_of_the_folder(agent, tmp_path):
         call("list_files", path="/"),
     )
     agent.begins(Answer(calls=refused), Answer(text="I cannot."), Answer(text="Really not."))
-    assert agent.run("--yes").returncode == 0
+    assert agent.run("--yes").code == 0
     assert (tmp_path / "secret").read_text() == "key"
     assert not (tmp_path / "new").exists()
     with agent.session() as session:
@@ -216,7 +228,7 @@ def test_what_lies_behind_a_link_is_neither_listed_nor_searched(agent, tmp_path)
     (agent.folder / "away").symlink_to(tmp_path)
     (agent.folder / ".env").write_text("hello")
     agent.begins(Answer(calls=(call("list_files"), call("search", pattern="hello"))), Answer(text="Done."))
-    assert agent.run().returncode == 0
+    assert agent.run().code == 0
     with agent.session() as session:
         assert [said for _, said, _ in results(session)[1:]] == ["       15  app.py", "app.py:1: print('hello')"]
 
@@ -227,7 +239,7 @@ def test_commands_and_deletions_are_asked_about(agent, answers, happens):
     asked = (call("run_shell", command="echo hi > said"), call("delete_file", path="app.py"))
     agent.begins(Answer(calls=asked), Answer(text="Done."), Answer(text="Really."))
     ran = agent.run(input=answers)
-    assert (ran.returncode, ran.stdout.count("may it? (")) == (0, 2)
+    assert (ran.code, ran.out.count("may it? (")) == (0, 2)
     assert ((agent.folder / "said").exists(), (agent.folder / "app.py").exists()) == (happens, not happens)
 
 
@@ -235,7 +247,7 @@ def test_what_is_asked_about_is_shown_whole(agent):
     """However long a command is, nobody has to agree to an end that is not shown."""
     command = "echo " + "harmless " * 60 + "> said"
     agent.begins(Answer(calls=(call("run_shell", command=command),)), Answer(text="Done."), Answer(text="Really."))
-    assert command in agent.run(input="y\n").stdout
+    assert command in agent.run_process(input="y\n").out
     assert (agent.folder / "said").exists()
 
 
@@ -255,7 +267,7 @@ def test_nothing_that_is_shown_steers_the_terminal(agent):
     """Words of the model and outputs of tools are shown without control characters."""
     (agent.folder / "app.py").write_text("\x1b]0;title\x07")
     agent.begins(Answer(calls=(call("read_file", path="app.py"),)), Answer(text="It\x1b[2J says\thello\nthere."))
-    shown = agent.run().stdout
+    shown = agent.run().out
     assert ("\x1b" in shown, "\x07" in shown) == (False, False)
     assert " says\thello\nthere." in shown
 
@@ -271,7 +283,7 @@ def test_an_edit_needs_a_text_that_stands_there_once(agent):
         Answer(text="Done."),
         Answer(text="Really."),
     )
-    assert agent.run().returncode == 0
+    assert agent.run().code == 0
     assert (file.read_bytes(), file.stat().st_mode & 0o777) == (b"one\r\none\r\n2\r\n", 0o750)
     with agent.session() as session:
         told = [said.partition(" in ")[0] for _, said, _ in results(session)[1:]]
@@ -291,8 +303,8 @@ def test_a_command_that_takes_too_long_is_stopped_and_what_it_said_is_kept(agent
         Answer(text="It is slow."),
     )
     ran = agent.run("--yes")
-    assert (ran.returncode, agent.server.refused) == (0, [])
-    assert "* folded" in ran.stdout
+    assert (ran.code, agent.server.refused) == (0, [])
+    assert "* folded" in ran.out
     with agent.session() as session:
         said = results(session)[1][1]
     assert said.startswith("[stopped after 3 seconds]\n1\n2\n")
@@ -313,7 +325,7 @@ def test_ctrl_c_at_the_question_ends_it_too(agent):
     assert process.returncode == 130
     os.close(terminal)
     os.close(theirs)
-    assert agent.run(input="y\n").returncode == 0
+    assert agent.run(input="y\n").code == 0
     assert (agent.folder / "said").read_text() == "hi\n"
 
 
@@ -321,9 +333,9 @@ def test_a_mistake_in_the_call_is_one_line(agent):
     """A model that nobody knows needs its window."""
     agent.format = "openai"
     ran = agent.run("--model", f"openai:unheard-of@{agent.server.url}/v1")
-    assert ran.returncode == 2
-    assert ran.stderr.startswith("windowsill: no window is known for the model 'unheard-of'")
-    assert ran.stderr.count("\n") == 1
+    assert ran.code == 2
+    assert ran.err.startswith("windowsill: no window is known for the model 'unheard-of'")
+    assert ran.err.count("\n") == 1
 
 
 @pytest.mark.parametrize(
@@ -337,7 +349,7 @@ def test_a_mistake_in_the_call_is_one_line(agent):
 def test_an_option_that_cannot_be_is_refused(agent, options, words):
     """Before anything is begun."""
     ran = agent.run(*options)
-    assert (ran.returncode, words in ran.stderr, ran.stderr.count("\n")) == (2, True, 1)
+    assert (ran.code, words in ran.err, ran.err.count("\n")) == (2, True, 1)
     assert agent.server.seen == []
 
 
@@ -345,11 +357,11 @@ def test_a_limit_is_named_as_the_option_that_raises_it(agent):
     """A pause says how to go on; a run without a call has cost nothing."""
     agent.begins(Answer(calls=(call("list_files"), call("list_files", path="."))))
     ran = agent.run("--max-tool-calls", "1")
-    assert (ran.returncode, "or raise --max-tool-calls=" in ran.stderr) == (1, True)
+    assert (ran.code, "or raise --max-tool-calls=" in ran.err) == (1, True)
     agent.script = iter(())
     agent.server.fail(401, "invalid x-api-key")
     ran = agent.run("--session", "other")
-    assert (ran.returncode, "-- 0 turns" in ran.stdout, "$0.0000" in ran.stdout) == (1, True, True)
+    assert (ran.code, "-- 0 turns" in ran.out, "$0.0000" in ran.out) == (1, True, True)
 
 
 def test_a_killed_agent_goes_on_by_the_name_of_its_session(agent):
@@ -364,7 +376,7 @@ def test_a_killed_agent_goes_on_by_the_name_of_its_session(agent):
     process.kill()
     process.communicate()
     ran = agent.resume("--yes")
-    assert (ran.returncode, ran.stderr, agent.server.refused) == (0, "", [])
+    assert (ran.code, ran.err, agent.server.refused) == (0, "", [])
     assert (agent.folder / "log").read_text() == "once\n"
     with agent.session() as session:
         assert "the program was interrupted while this ran" in results(session)[1][1]
@@ -376,7 +388,7 @@ def test_events_and_the_result_are_lines_of_json(agent):
     """For programs; what is asked about goes to standard error."""
     agent.begins(Answer(calls=(call("read_file", path="app.py"),)), Answer(text="It says hello."))
     ran = agent.run("--json")
-    lines = [json.loads(line) for line in ran.stdout.splitlines()]
+    lines = [json.loads(line) for line in ran.out.splitlines()]
     kinds = [line["kind"] for line in lines]
     assert {"phase", "request", "text", "answer", "tool_started", "tool_finished", "ended"} <= set(kinds)
     assert kinds[-1] == "result"
@@ -391,10 +403,10 @@ def test_a_criterion_is_proven_by_a_tool_or_the_exit_code_says_no(agent):
         Answer(calls=(call("finish", done=True, result="It greets.", criteria=[claim]),)),
     )
     ran = agent.run("--criterion", "it says hello")
-    assert (ran.returncode, "-- met: it says hello (read_file: print('hello'))" in ran.stdout) == (0, True)
+    assert (ran.code, "-- met: it says hello (read_file: print('hello'))" in ran.out) == (0, True)
     agent.begins(*[Answer(text="It does.")] * 3)
     ran = agent.run("--criterion", "it says hello")
-    assert (ran.returncode, "unverified" in ran.stderr) == (1, True)
+    assert (ran.code, "unverified" in ran.err) == (1, True)
 
 
 @pytest.mark.parametrize(("answer", "ran"), [("y\ny\n", True), ("n\nn\n", False)])
@@ -410,7 +422,7 @@ def test_tools_of_an_mcp_server_are_used_by_their_annotations(agent, answer, ran
     )
     (agent.folder / "log").write_text("")
     done = agent.run("--tools", "", "--mcp", f"{MCP} {agent.folder / 'log'}", input=answer)
-    assert (done.returncode, done.stdout.count("may it? (")) == (0, 2)
+    assert (done.code, done.out.count("may it? (")) == (0, 2)
     expected = ["peek x", "wipe y", "anything z", "put p"] if ran else ["peek x", "put p"]
     assert (agent.folder / "log").read_text().splitlines() == expected
     with agent.session() as session:
@@ -426,7 +438,7 @@ def test_a_tool_of_a_server_whose_name_is_taken_gets_that_of_its_server(agent):
         (agent.folder / name).write_text("")
     servers = [f"{MCP} {agent.folder / name} read_file" for name in ("one", "two")]
     ran = agent.run("--mcp", servers[0], "--mcp", servers[1])
-    assert (ran.returncode, ran.stderr) == (0, "")
+    assert (ran.code, ran.err) == (0, "")
     assert [(agent.folder / name).read_text() for name in ("one", "two")] == ["peek x\n", "peek y\n"]
     names = [each["name"] for each in agent.server.seen[0].body["tools"]]
     assert [each for each in names if "read_file" in each] == ["read_file", "notes_read_file", "mcp2_read_file"]
@@ -436,7 +448,7 @@ def test_a_mistake_beside_a_server_is_one_line(agent):
     """What goes wrong while a server is connected is told as it is told without one."""
     (agent.folder / "log").write_text("")
     ran = agent.resume("--model", "anthropic:claude-sonnet-5", "--mcp", f"{MCP} {agent.folder / 'log'}")
-    assert ran.stderr == "windowsill: there is no task to go on with; give one\n"
+    assert ran.err == "windowsill: there is no task to go on with; give one\n"
 
 
 def test_a_server_or_a_kit_that_is_not_there_is_one_line(agent):
@@ -446,7 +458,7 @@ def test_a_server_or_a_kit_that_is_not_there_is_one_line(agent):
         (("--tools", "files,knives"), "there are no tools 'knives'; use files, shell, fetch"),
     ):
         ran = agent.run(*options)
-        assert ran.returncode in (1, 2)
-        assert words in ran.stderr
-        assert ran.stderr.count("\n") == 1
+        assert ran.code in (1, 2)
+        assert words in ran.err
+        assert ran.err.count("\n") == 1
     assert agent.server.seen == []

@@ -7,6 +7,7 @@ import json
 import sys
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any, NamedTuple
 
 from windowsill.cli.main import run
@@ -28,21 +29,28 @@ class Terminal(io.TextIOWrapper):
 
 
 def call(*arguments: object, input: bytes = b"", terminal: bool = False) -> Done:
-    """Run `windowsill ARGUMENTS`; its exit code, standard output and standard error."""
+    """Run `windowsill ARGUMENTS`; its exit code, standard output and standard error.
+
+    The streams are real files: what the command starts can write to them, and an answer can be waited for.
+    """
     kind = Terminal if terminal else io.TextIOWrapper
-    out, err = (kind(io.BytesIO(), encoding="utf-8") for _ in range(2))
-    before, sys.stdin = sys.stdin, io.TextIOWrapper(io.BytesIO(input), encoding="utf-8")
-    try:
-        with redirect_stdout(out), redirect_stderr(err):
-            code = run([str(each) for each in arguments])
-    finally:
-        sys.stdin = before
-    return Done(code, *(_text(stream) for stream in (out, err)))
+    stdin = io.TextIOWrapper(TemporaryFile(), encoding="utf-8")
+    stdin.buffer.write(input)
+    stdin.seek(0)
+    before, sys.stdin = sys.stdin, stdin
+    with stdin, kind(TemporaryFile(), encoding="utf-8") as out, kind(TemporaryFile(), encoding="utf-8") as err:
+        try:
+            with redirect_stdout(out), redirect_stderr(err):
+                code = run([str(each) for each in arguments])
+        finally:
+            sys.stdin = before
+        return Done(code, _text(out), _text(err))
 
 
 def _text(stream: io.TextIOWrapper) -> str:
     stream.flush()
-    return stream.buffer.getvalue().decode()  # type: ignore[attr-defined]
+    stream.buffer.seek(0)
+    return stream.buffer.read().decode()
 
 
 def saved(path: Path, value: Any) -> Path:

@@ -25,6 +25,9 @@ NOBODY = "nobody"
 WATCH = 'exec 3<&0; "$@" </dev/null & cat <&3; kill -QUIT $!; wait'
 """Ends the server when its standard input ends, which it does with the process of the tests, however that ends."""
 
+SHORT = "/dev/shm" if tempfile.gettempdir() == "/dev/shm" else "/tmp"
+"""Where folders of servers are made: a socket's path may have 107 characters, and every user has to reach it."""
+
 _numbers = count()
 
 
@@ -32,7 +35,7 @@ class Server:
     """A server on a socket in a folder of its own."""
 
     def __init__(self, *, durable: bool, initdb: tuple[str, ...] = ()) -> None:
-        self.folder = Path(tempfile.mkdtemp(prefix="pg", dir="/tmp"))  # A socket's path may have 107 characters.
+        self.folder = Path(tempfile.mkdtemp(prefix="pg", dir=SHORT))
         self.user = {}
         if os.geteuid() == 0:
             self.user = {"user": NOBODY, "group": pwd.getpwnam(NOBODY).pw_gid, "extra_groups": []}
@@ -130,7 +133,7 @@ def _binaries(folder: Path, user: dict[str, object]) -> Path:
 @contextmanager
 def bouncer() -> Iterator[Path]:
     """PgBouncer in transaction mode before the server of this process; the folder of its socket."""
-    folder = Path(tempfile.mkdtemp(prefix="pg", dir="/tmp"))
+    folder = Path(tempfile.mkdtemp(prefix="pg", dir=SHORT))
     if os.geteuid() == 0:
         shutil.chown(folder, NOBODY)
     settings = {

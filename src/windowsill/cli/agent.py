@@ -126,7 +126,7 @@ def agent(  # noqa: PLR0913 - the options of the command
         print_warning(f"windowsill: {result.status}: {LIMIT.sub(_as_option, result.error)}")
         if not result.ok and result.status != "failed":
             click.echo(f"windowsill: `windowsill agent --session {quote(id)}` goes on where this was", err=True)
-        sys.exit(code)
+        click.get_current_context().exit(code)
 
 
 class Assignment(NamedTuple):
