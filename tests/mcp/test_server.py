@@ -15,6 +15,7 @@ from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
+from support.cli_calls import call
 from windowsill import Session, open_store
 from windowsill.errors import SettingError
 from windowsill.mcp import http_app, server
@@ -126,18 +127,18 @@ def test_a_stated_token_is_demanded(serving):
 
 def ended(place, *more: str) -> tuple[int, str]:
     """Return how a server ended that could not start."""
-    done = subprocess.run(
-        [sys.executable, *arguments(place, "--http", *more)], capture_output=True, timeout=60, text=True, check=False
-    )
-    return done.returncode, done.stderr
+    done = call("mcp", "s", "--store", place, "--http", *more)
+    return done.code, done.err
 
 
 def test_a_port_that_is_taken_is_told_in_one_line(place):
     """The work failed: the line names the address and says what to do, and no address is promised before."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
-        code, said = ended(place, "--port", port)
-    assert code == 1
+        command = [sys.executable, *arguments(place, "--http", "--port", port)]
+        done = subprocess.run(command, capture_output=True, timeout=180, text=True, check=False)
+    said = done.stderr
+    assert done.returncode == 1
     assert said.startswith(f"windowsill: cannot listen on 127.0.0.1:{port}: ")
     assert said.count("\n") == 1
 

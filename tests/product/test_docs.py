@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from support.doc_examples import Example, examples, problems
+from support import doc_examples
+from support.doc_examples import END, Example, examples, problems
 from windowsill.providers import ProviderSpec
 
 pytestmark = pytest.mark.end_to_end
@@ -18,20 +19,32 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
+@pytest.fixture(scope="module")
+def reader(tmp_path_factory):
+    """A process that has loaded the library, and reads each page in a child."""
+    with subprocess.Popen(
+        [sys.executable, "-W", "error", doc_examples.__file__],
+        cwd=tmp_path_factory.mktemp("reader"),
+        env={"PATH": os.defpath, "PYTHONPATH": os.environ.get("PYTHONPATH", "")},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        yield process
+        process.stdin.close()
+
+
 @pytest.mark.parametrize(
     "page", [page for page in PAGES if "```python" in page.read_text()], ids=lambda page: page.name
 )
-def test_each_python_example_runs_alone_and_prints_what_the_page_says(page, tmp_path):
+def test_each_python_example_runs_alone_and_prints_what_the_page_says(page, reader):
     """A reader who pastes one example sees no error, the output that the page shows, and no file in the data folder."""
-    done = subprocess.run(
-        [sys.executable, "-W", "error", str(ROOT / "tests" / "support" / "doc_examples.py"), str(page)],
-        cwd=tmp_path,
-        env={"PATH": os.defpath, "PYTHONPATH": os.environ.get("PYTHONPATH", "")},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert (done.returncode, done.stdout) == (0, ""), done.stderr
+    reader.stdin.write(f"{page}\n")
+    reader.stdin.flush()
+    lines = [reader.stdout.readline()]
+    while lines[-1] and not lines[-1].startswith(END):
+        lines.append(reader.stdout.readline())
+    assert lines == [f"{END}0\n"]
 
 
 @pytest.mark.parametrize(

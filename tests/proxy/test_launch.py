@@ -11,6 +11,7 @@ from contextlib import closing
 import httpx2
 import pytest
 
+from support.cli_calls import call
 from support.proxies import body, proxied, upstream
 from windowsill import InputError, Session, open_store
 from windowsill.proxy.launch import AGENTS, ANY, check_health
@@ -96,13 +97,7 @@ def test_a_dead_proxy_leaves_no_dead_client(tmp_path):
     assert done.returncode == 7, done.stderr
     assert "the proxy died" in done.stderr
     assert list((tmp_path / "home").iterdir()) == []
-    listed = subprocess.run(
-        [sys.executable, "-m", "windowsill", "sessions", "list", "--store", str(tmp_path / "kept"), "--json"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert len(json.loads(listed.stdout)) == 1
+    assert len(call("sessions", "list", "--store", tmp_path / "kept", "--json").json) == 1
 
 
 def test_a_program_that_is_not_there_is_named(tmp_path):
@@ -186,16 +181,10 @@ def test_a_program_that_does_not_use_the_proxy_is_noticed(tmp_path):
 )
 def test_an_option_that_cannot_work_is_refused(arguments, words, tmp_path):
     """In one line, before anything is served."""
-    done = subprocess.run(
-        [sys.executable, "-m", "windowsill", *arguments, "--store", str(tmp_path)],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode in (1, 2)
-    assert words in done.stderr
-    assert done.stderr.count("\n") == 1
+    done = call(*arguments, "--store", tmp_path)
+    assert done.code in (1, 2)
+    assert words in done.err
+    assert done.err.count("\n") == 1
 
 
 def test_a_check_says_whether_a_proxy_answers(tmp_path, monkeypatch):
@@ -234,12 +223,10 @@ def provider_url(told):
 )
 def test_what_is_wrong_is_said_before_an_agent_starts(arguments, words):
     """In one line, with the remedy; a setting that cannot work would else be noticed by nobody."""
-    done = subprocess.run(
-        [sys.executable, "-m", "windowsill", "run", *arguments], capture_output=True, text=True, check=False
-    )
-    assert done.returncode in (1, 2)
-    assert words in done.stderr
-    assert done.stderr.count("\n") == 1
+    done = call("run", *arguments)
+    assert done.code in (1, 2)
+    assert words in done.err
+    assert done.err.count("\n") == 1
 
 
 def test_a_proxy_that_is_stopped_lets_answers_end(tmp_path):

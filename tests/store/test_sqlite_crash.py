@@ -1,5 +1,6 @@
 """An acknowledged append survives the death of its process, at any moment (X3)."""
 
+import os
 import random
 import shutil
 import signal
@@ -20,37 +21,50 @@ pytestmark = pytest.mark.integration
 ROUNDS = 25
 
 CHILD = """
-import os, sys
+import os, sys, time
 from support.stores import grow
 from windowsill.store.sqlite import SQLiteStore
 
-store = SQLiteStore(sys.argv[1])
-for turn in range(int(sys.argv[2])):
-    batch = grow(store, 1 + turn % 3, name=f"{os.getpid()}-", body=b"x" * (turn * 997 % 9000))
-    os.write(1, b"%d\\n" % batch[-1].seq)
-os.write(1, b"done\\n")
-sys.stdin.read()
+for line in sys.stdin:
+    path, turns = line.split("\\t")
+    child = os.fork()
+    if not child:
+        os.write(1, b"%d\\n" % os.getpid())
+        store = SQLiteStore(path)
+        for turn in range(int(turns)):
+            batch = grow(store, 1 + turn % 3, name=f"{os.getpid()}-", body=b"x" * (turn * 997 % 9000))
+            os.write(1, b"%d\\n" % batch[-1].seq)
+        os.write(1, b"done\\n")
+        time.sleep(3600)
+    os.waitpid(child, 0)
+    os.write(1, b"killed\\n")
 """
 
 
-def append_until_killed(path: Path, turns: int, *, kill_after: float | None) -> list[str]:
-    """The lines a child printed before it was killed: the last number of each acknowledged batch."""
-    with subprocess.Popen(
-        [sys.executable, "-c", CHILD, str(path), str(turns)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        env=child_env(),
-        text=True,
-    ) as child:
-        lines = [child.stdout.readline().strip()]
-        if kill_after is None:
-            while lines[-1] != "done":
-                lines.append(child.stdout.readline().strip())
-                assert lines[-1], "the child ended before its time"
-        else:
-            time.sleep(kill_after)
-        child.send_signal(signal.SIGKILL)
-        return lines + child.stdout.read().split()
+@pytest.fixture(scope="module")
+def writers():
+    """A process that has loaded the store, and forks a writer for each line."""
+    command = [sys.executable, "-c", CHILD]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=child_env(), text=True) as parent:
+        yield parent
+        parent.stdin.close()
+
+
+def append_until_killed(
+    writers: subprocess.Popen[str], path: Path, turns: int, *, kill_after: float | None
+) -> list[str]:
+    """The lines a writer printed before it was killed: the last number of each acknowledged batch."""
+    writers.stdin.write(f"{path}\t{turns}\n")
+    writers.stdin.flush()
+    writer, *lines = (writers.stdout.readline().strip() for _ in range(2))
+    if kill_after is None:
+        while lines[-1] != "done":
+            lines.append(writers.stdout.readline().strip())
+            assert lines[-1] not in {"", "killed"}, "the writer ended before its time"
+    else:
+        time.sleep(kill_after)
+    os.kill(int(writer), signal.SIGKILL)
+    return lines + list(iter(lambda: writers.stdout.readline().strip(), "killed"))
 
 
 @pytest.fixture
@@ -61,11 +75,11 @@ def path(tmp_path: Path) -> Path:
     return store.path
 
 
-def test_every_acknowledged_entry_survives_kill_9(path: Path):
+def test_every_acknowledged_entry_survives_kill_9(writers, path: Path):
     """Killed at random moments, again and again, the journal loses nothing that was acknowledged, and stays whole."""
     moments = random.Random(9)
     for _ in range(ROUNDS):
-        acknowledged = append_until_killed(path, 10**6, kill_after=moments.uniform(0, 0.06))
+        acknowledged = append_until_killed(writers, path, 10**6, kill_after=moments.uniform(0, 0.06))
         store = SQLiteStore(path)
         entries = everything(store)
         assert len(entries) >= int(acknowledged[-1]) > 0
@@ -76,9 +90,9 @@ def test_every_acknowledged_entry_survives_kill_9(path: Path):
 
 
 @pytest.mark.parametrize("damage", ["cut", "garbled"])
-def test_a_torn_log_loses_only_its_end(path: Path, tmp_path: Path, damage: str):
+def test_a_torn_log_loses_only_its_end(writers, path: Path, tmp_path: Path, damage: str):
     """When the write-ahead log ends anywhere, what comes before is there, whole, and can be continued."""
-    assert append_until_killed(path, 60, kill_after=None)[-1] == "done"
+    assert append_until_killed(writers, path, 60, kill_after=None)[-1] == "done"
     log = path.with_name("sessions.db-wal")
     size, moments, kept = log.stat().st_size, random.Random(4), []
     for turn in range(20):
@@ -100,9 +114,9 @@ def test_a_torn_log_loses_only_its_end(path: Path, tmp_path: Path, damage: str):
     assert min(kept) < max(kept) <= 120
 
 
-def test_a_log_that_was_removed_after_a_crash_is_missed(path: Path):
+def test_a_log_that_was_removed_after_a_crash_is_missed(writers, path: Path):
     """SQLite would open without it, and the latest writes would be gone without a word."""
-    append_until_killed(path, 10**6, kill_after=0.05)
+    append_until_killed(writers, path, 10**6, kill_after=0.05)
     log, index = path.with_name(path.name + "-wal"), path.with_name(path.name + "-shm")
     kept = log.rename(path.with_name("kept"))
     with pytest.raises(DamagedError, match=r"-wal is missing although .*-shm is there.*; put it back; or remove"):

@@ -34,17 +34,20 @@ def call(*arguments: object, input: bytes = b"", terminal: bool = False) -> Done
     The streams are real files: what the command starts can write to them, and an answer can be waited for.
     """
     kind = Terminal if terminal else io.TextIOWrapper
-    stdin = io.TextIOWrapper(TemporaryFile(), encoding="utf-8")
-    stdin.buffer.write(input)
-    stdin.seek(0)
-    before, sys.stdin = sys.stdin, stdin
-    with stdin, kind(TemporaryFile(), encoding="utf-8") as out, kind(TemporaryFile(), encoding="utf-8") as err:
+    with _file(io.TextIOWrapper) as stdin, _file(kind) as out, _file(kind) as err:
+        stdin.buffer.write(input)
+        stdin.seek(0)
+        before, sys.stdin = sys.stdin, stdin
         try:
             with redirect_stdout(out), redirect_stderr(err):
                 code = run([str(each) for each in arguments])
         finally:
             sys.stdin = before
         return Done(code, _text(out), _text(err))
+
+
+def _file(kind: type[io.TextIOWrapper]) -> io.TextIOWrapper:
+    return kind(TemporaryFile(), encoding="utf-8")
 
 
 def _text(stream: io.TextIOWrapper) -> str:

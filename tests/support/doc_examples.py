@@ -1,8 +1,8 @@
 """Runs the Python examples of a page, each pasted alone, and compares what they print with what the page says.
 
 What an example prints is said in the comment behind or below each `print`, or in a ```text block right after the
-example. `...` stands for anything. Run as a program with the path of a page; problems go to standard output, one on
-each line.
+example. `...` stands for anything. Run as a program it reads paths of pages; for each a child of it, which finds the
+library loaded, writes the problems to standard output, one on each line, and `END` with its exit code follows.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ import tempfile
 import traceback
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from windowsill import Session, agent, models
 
 KEPT = "data folder"
 """Words with which an example says that it writes to the user's own sessions."""
@@ -86,11 +88,37 @@ def _run(code: str, record: Any) -> list[str]:
     return []
 
 
-def main(page: Path) -> None:
+END = "end of the page: "
+
+
+def warm_up() -> None:
+    """Load what most pages would load: vocabulary, prices, the engine, without a thread that a fork would lose."""
+    session = Session.open("s", model="claude-sonnet-4-5", store=":memory:")
+    models.prices(session.model)
+    session.state.set_goal("x")
+    session.add("x")
+    agent.Engine(session, model=lambda _: "x", tools=[])
+    session.compose_sync(tools=session.tools.tools)
+    session.close()
+
+
+def main() -> None:
+    warm_up()
+    for line in sys.stdin:
+        sys.stdout.flush()
+        if not (child := os.fork()):
+            return check(Path(line.rstrip("\n")))
+        _, status = os.waitpid(child, 0)
+        sys.stdout.write(f"{END}{os.waitstatus_to_exitcode(status)}\n")
+        sys.stdout.flush()
+    return None
+
+
+def check(page: Path) -> None:
     for example in examples(page.read_text()):
         for problem in problems(example):
             sys.stdout.write(f"{page.name}:{example.line}: {problem}\n")
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main()

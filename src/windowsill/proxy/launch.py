@@ -207,12 +207,12 @@ class ChildProxy:
             )
             assert process.stderr is not None
             heard: list[str] = []
-            for line in process.stderr:
-                if line.startswith(b"http://"):
-                    self._ready.set()
-                else:
-                    heard.append(line.decode(errors="replace").strip())
-            process.wait()
+            with process, process.stderr:
+                for line in process.stderr:
+                    if line.startswith(b"http://"):
+                        self._ready.set()
+                    else:
+                        heard.append(line.decode(errors="replace").strip())
             if self._ended.is_set():
                 return
             if not self._ready.is_set():
