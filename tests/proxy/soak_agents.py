@@ -234,12 +234,16 @@ def test_sub_agents_of_claude_code_have_sessions_of_their_own(installed, work):
 
 
 def test_gemini_cli_works_through_folds(installed, work):
-    """It names no conversation: its list does."""
+    """It names no conversation: its list does. Root gets the tools that read folds, others the way to them."""
     with Server(Reader(work), window=60_000) as provider:
         command = ("gemini", "-p", "Read all files.", "--yolo", "--skip-trust", "-m", "gemini-2.5-pro")
         said, told = start(installed, work, provider.url, *command, window=60_000).communicate()
         assert provider.refused == []
+        offered = json.dumps([seen.body.get("tools") for seen in provider.seen])
     assert "I have read everything." in said, told
+    assert ("windowsill_history_search" in offered) == (os.geteuid() == 0)
+    assert ("gemini mcp add" in told) == (os.geteuid() != 0)
+    assert "windowsill" not in (work.parent / "home" / ".gemini" / "settings.json").read_text()
     ((messages, folds),) = kept(work).values()
     assert all(f"line of file {number} " in " ".join(messages) for number in range(FILES))
     assert any(fold.active for fold in folds)

@@ -14,6 +14,7 @@ import pytest
 from support.cli_calls import call
 from support.proxies import body, proxied, upstream
 from windowsill import InputError, Session, open_store
+from windowsill.proxy import launch as launch_module
 from windowsill.proxy.launch import AGENTS, ANY, check_health
 from windowsill.testing import Server
 
@@ -40,7 +41,8 @@ for number in range(int(sys.argv[1])):
         os.kill(json.load(urllib.request.urlopen(base + "/__windowsill/health"))["pid"], signal.SIGKILL)
 if len(texts) > 20:
     ask(["Another matter"])
-print(json.dumps({name: value for name, value in os.environ.items() if name.endswith("_BASE_URL")}))
+names = [name for name in os.environ if name.endswith("_BASE_URL") or name == "WINDOWSILL_PROXY"]
+print(json.dumps({name: os.environ[name] for name in names}))
 raise SystemExit(7)
 """
 
@@ -79,7 +81,9 @@ def test_an_agent_runs_behind_a_proxy_of_its_own(tmp_path):
         done = run(tmp_path, provider.url, "20")
         assert provider.refused == []
     assert done.returncode == 7, done.stderr
-    assert all(url.startswith("http://127.0.0.1:") for url in json.loads(done.stdout).values())
+    told = json.loads(done.stdout)
+    assert {"ANTHROPIC_BASE_URL", "OPENAI_BASE_URL", "WINDOWSILL_PROXY"} <= set(told)
+    assert all(url.startswith("http://127.0.0.1:") for url in told.values())
     found = re.search(
         r"windowsill: 21 calls, \d+ folds?, \d+ KB not sent \(\d+%\), \d+% read from the cache; look: "
         r"`windowsill inspect '(\w+~\w+)' --store \S+`",
@@ -112,38 +116,88 @@ def test_a_program_that_is_not_there_is_named(tmp_path):
     assert "there is no program 'no-such-agent'" in done.stderr
 
 
-def test_known_agents_get_their_variables_and_tools():
+def test_known_agents_get_their_variables_and_tools(tmp_path):
     """By arguments where the agent takes them; any other program gets every base URL."""
     server = ["python", "-m", "windowsill", "mcp"]
     claude = AGENTS["claude"]
-    assert claude.environment(server, "http://x")["ANTHROPIC_BASE_URL"] == "http://x"
-    assert claude.environment(server, "http://x")["CLAUDE_CODE_GATEWAY_HINT_HEADERS"] == "1"
+    assert claude.environment(server, "http://x", tmp_path)["ANTHROPIC_BASE_URL"] == "http://x"
+    assert claude.environment(server, "http://x", tmp_path)["CLAUDE_CODE_GATEWAY_HINT_HEADERS"] == "1"
     assert json.loads(claude.arguments(server, "http://x")[1])["mcpServers"]["windowsill"]["command"] == "python"
     codex = AGENTS["codex"]
-    assert codex.environment(server, "http://x")["OPENAI_BASE_URL"] == "http://x/v1"
+    assert codex.environment(server, "http://x", tmp_path)["OPENAI_BASE_URL"] == "http://x/v1"
     assert 'mcp_servers.windowsill.command="python"' in codex.arguments(server, "http://x")
     assert 'openai_base_url="http://x/v1"' in codex.arguments(server, "http://x")
-    assert AGENTS["gemini"].environment(server, "http://x")["GOOGLE_GEMINI_BASE_URL"] == "http://x"
-    config = json.loads(AGENTS["opencode"].environment(server, "http://x")["OPENCODE_CONFIG_CONTENT"])
+    assert AGENTS["gemini"].environment(server, "http://x", tmp_path)["GOOGLE_GEMINI_BASE_URL"] == "http://x"
+    config = json.loads(AGENTS["opencode"].environment(server, "http://x", tmp_path)["OPENCODE_CONFIG_CONTENT"])
     assert config["mcp"]["windowsill"] == {"type": "local", "command": server}
     bases = {name: value["options"]["baseURL"] for name, value in config["provider"].items()}
     assert bases == {"anthropic": "http://x/v1", "openai": "http://x/v1", "google": "http://x/v1beta"}
     assert {"ANTHROPIC_BASE_URL", "OPENAI_BASE_URL", "GOOGLE_GEMINI_BASE_URL"} <= set(
-        ANY.environment(server, "http://x")
+        ANY.environment(server, "http://x", tmp_path)
     )
 
 
-def test_settings_that_opencode_has_in_its_variable_stay(monkeypatch):
+def test_gemini_cli_gets_tools_by_defaults_that_only_root_can_have_written(tmp_path, monkeypatch):
+    """Those of the machine stay in them; it would pass over a file of anybody else with a warning, so there is none."""
+    gemini = AGENTS["gemini"]
+    tmp_path.chmod(0o777)
+    assert set(gemini.environment(["w", "mcp"], "http://x", tmp_path)) == {"GOOGLE_GEMINI_BASE_URL", "GEMINI_API_BASE"}
+    assert list(tmp_path.iterdir()) == []
+    monkeypatch.setattr(launch_module, "_is_roots", lambda _: True)
+    machine = tmp_path / "etc" / "system-defaults.json"
+    machine.parent.mkdir()
+    machine.write_text(json.dumps({"ui": {"theme": "dark"}, "mcpServers": {"mine": {}}}))
+    monkeypatch.setenv("GEMINI_CLI_SYSTEM_SETTINGS_PATH", str(machine.with_name("settings.json")))
+    own = gemini.environment(["w", "mcp"], "http://x", tmp_path)
+    written = json.loads((tmp_path / "gemini.json").read_text())
+    assert own["GEMINI_CLI_SYSTEM_DEFAULTS_PATH"] == str(tmp_path / "gemini.json")
+    assert written["ui"] == {"theme": "dark"}
+    assert written["mcpServers"] == {"mine": {}, "windowsill": {"command": "w", "args": ["mcp"]}}
+    monkeypatch.setenv("GEMINI_CLI_SYSTEM_DEFAULTS_PATH", str(machine))
+    machine.write_text("[]")
+    with pytest.raises(InputError, match="no JSON object of settings"):
+        gemini.environment(["w", "mcp"], "http://x", tmp_path)
+
+
+GEMINI = """#!/usr/bin/env python
+import json, os, sys, urllib.request
+base, said, tools = os.environ["GOOGLE_GEMINI_BASE_URL"], [], [json.loads(each) for each in sys.argv[1:]]
+for number in range(12):
+    said.append({"role": "user", "parts": [{"text": f"Question {number} " + "word " * 1_000}]})
+    body = json.dumps({"contents": said, "tools": tools}).encode()
+    url = base + "/v1beta/models/gemini-2.5-pro:generateContent"
+    request = urllib.request.Request(url, body, {"x-goog-api-key": "k", "content-type": "application/json"})
+    said.append(json.load(urllib.request.urlopen(request))["candidates"][0]["content"])
+"""
+
+
+def test_an_agent_that_could_not_be_given_the_tools_is_told_the_way_to_them(tmp_path, monkeypatch):
+    """Once something was folded, and as long as no request offers them."""
+    agent = tmp_path / "gemini"
+    agent.write_text(GEMINI)
+    agent.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    ours = json.dumps({"functionDeclarations": [{"name": "mcp_windowsill_history_search", "description": "d"}]})
+    with Server(window=6_000) as provider:
+        options = ["--store", str(tmp_path / "kept"), "--window", "6000", "--upstream", f"gemini={provider.url}"]
+        command = [sys.executable, "-m", "windowsill", "run", *options, "gemini"]
+        for tools, told in (([], True), ([ours], False)):
+            done = subprocess.run([*command, *tools], capture_output=True, text=True, check=False)
+            assert done.returncode == 0, done.stderr
+            assert ("`gemini mcp add --scope user windowsill windowsill mcp`" in done.stderr) == told
+
+
+def test_settings_that_opencode_has_in_its_variable_stay(tmp_path, monkeypatch):
     """Ours are joined with them; what is no JSON is named."""
     own = {"model": "m", "provider": {"anthropic": {"options": {"apiKey": "k"}}}, "mcp": {"mine": {}}}
     monkeypatch.setenv("OPENCODE_CONFIG_CONTENT", json.dumps(own))
-    config = json.loads(AGENTS["opencode"].environment(["w"], "http://x")["OPENCODE_CONFIG_CONTENT"])
+    config = json.loads(AGENTS["opencode"].environment(["w"], "http://x", tmp_path)["OPENCODE_CONFIG_CONTENT"])
     assert config["model"] == "m"
     assert config["provider"]["anthropic"]["options"] == {"apiKey": "k", "baseURL": "http://x/v1"}
     assert set(config["mcp"]) == {"mine", "windowsill"}
     monkeypatch.setenv("OPENCODE_CONFIG_CONTENT", "no json")
     with pytest.raises(InputError, match="OPENCODE_CONFIG_CONTENT"):
-        AGENTS["opencode"].environment(["w"], "http://x")
+        AGENTS["opencode"].environment(["w"], "http://x", tmp_path)
 
 
 def test_a_base_url_of_the_users_own_is_where_requests_go_on_to(tmp_path, monkeypatch):
@@ -185,6 +239,14 @@ def test_an_option_that_cannot_work_is_refused(arguments, words, tmp_path):
     assert done.code in (1, 2)
     assert words in done.err
     assert done.err.count("\n") == 1
+
+
+def test_the_proxy_that_run_names_is_no_option_of_a_server_for_one_session(tmp_path, monkeypatch):
+    """An agent that runs behind a proxy may have tools of a session that its user chose."""
+    monkeypatch.setenv("WINDOWSILL_PROXY", "http://127.0.0.1:1")
+    command = [sys.executable, "-m", "windowsill", "mcp", "chosen", "--store", str(tmp_path)]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    assert "there are no sessions" in done.stderr
 
 
 def test_a_check_says_whether_a_proxy_answers(tmp_path, monkeypatch):

@@ -329,6 +329,28 @@ def test_a_torn_stream_is_kept_as_far_as_it_came(proxy, provider):
     assert whole.startswith(answer.text)
 
 
+def test_a_connection_that_breaks_is_one_line_of_the_log(tmp_path, caplog):
+    """The client sees that the end is missing, and nobody reads a traceback for what a provider did."""
+
+    def answer(handler, _):
+        handler.send_response(200)
+        handler.send_header("Transfer-Encoding", "chunked")
+        handler.end_headers()
+        handler.wfile.write(b"3\r\n: x\r\n")
+        handler.connection.shutdown(socket.SHUT_RDWR)
+
+    with (
+        upstream(answer) as (url, _),
+        proxied(tmp_path, url) as proxy,
+        pytest.raises(httpx2.RemoteProtocolError),
+        streamed(proxy) as response,
+    ):
+        response.read()
+    told = [each for each in caplog.records if each.name == "windowsill.proxy"]
+    assert [each.getMessage().partition(":")[0] for each in told] == ["an answer broke off"]
+    assert not told[0].exc_info
+
+
 def test_a_client_that_goes_away_costs_nothing(tmp_path):
     """The answer is recorded as far as it came, and the provider is no longer listened to."""
     go_on, ended = threading.Event(), threading.Event()

@@ -32,7 +32,14 @@ if TYPE_CHECKING:
 @host_option
 @click.option("--port", default=8765, show_default=True, type=click.IntRange(1, 65535), help="The port to listen on.")
 @token_option("The secret that clients must send as a bearer token")
-@click.option("--proxy", "address", metavar="URL", help="The proxy whose conversation is meant where none is named.")
+@click.option(
+    "--proxy",
+    "address",
+    metavar="URL",
+    envvar="WINDOWSILL_PROXY",
+    show_envvar=True,
+    help="The proxy whose conversation is meant where none is named.",
+)
 @click.option("--metrics", metavar="PORT", type=click.IntRange(1, 65535), help="Serve Prometheus metrics on this port.")
 @store_option
 def mcp(
@@ -62,7 +69,7 @@ def mcp(
     if address is not None:
         from windowsill.proxy.forward import is_address  # noqa: PLC0415 - as above
 
-        if session is not None:
+        if session is not None and source("address") is ParameterSource.COMMANDLINE:
             raise InputError("--proxy is of no use with a session", remedy="leave out one of them")
         if not is_address(address):
             raise SettingError("proxy", address, "the address of a proxy, such as http://127.0.0.1:8787")

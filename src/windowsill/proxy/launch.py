@@ -7,8 +7,10 @@ import os
 import shutil
 import signal
 import socket
+import stat
 import subprocess
 import sys
+import tempfile
 import threading
 import urllib.error
 import urllib.request
@@ -32,6 +34,15 @@ SIGN_IN = 41
 """The exit code of Gemini CLI where it was never told how to sign in: with another address it takes no default."""
 
 OPENCODE_CONFIG = "OPENCODE_CONFIG_CONTENT"
+GEMINI_SETTINGS, GEMINI_DEFAULTS = "GEMINI_CLI_SYSTEM_SETTINGS_PATH", "GEMINI_CLI_SYSTEM_DEFAULTS_PATH"
+GEMINI_FOLDERS = {"darwin": "/Library/Application Support/GeminiCli", "win32": "C:/ProgramData/gemini-cli"}
+"""Where Gemini CLI has the settings of a machine; elsewhere in `/etc/gemini-cli`."""
+
+ROOTS_FOLDER = Path("/run")
+"""Where root has files for the life of a program."""
+
+PROXY = "WINDOWSILL_PROXY"
+"""Names the proxy to the tools, however an agent starts them."""
 
 Say = Callable[[str], object]
 
@@ -44,7 +55,8 @@ class Agent:
         bases: Mapping[str, str],
         *,
         tools: Callable[[list[str], str], list[str]] | None = None,
-        config: Callable[[list[str], str], dict[str, str]] | None = None,
+        config: Callable[[list[str], str, Path], dict[str, str]] | None = None,
+        advice: str = "",
         hints: Mapping[int, str] | None = None,
         **extra: str,
     ) -> None:
@@ -52,13 +64,18 @@ class Agent:
         self._tools = tools
         self._config = config
         self._extra = extra
+        self.advice = advice
+        """The way to give it the tools where it was not possible here."""
         self.hints = hints or {}
         """Remedies for exit codes."""
 
-    def environment(self, server: list[str], address: str) -> dict[str, str]:
-        """Return the variables that the agent gets besides those it has; what the user set himself stays."""
+    def environment(self, server: list[str], address: str, folder: Path) -> dict[str, str]:
+        """Return the variables that the agent gets besides those it has; what the user set himself stays.
+
+        `folder` is for settings that it reads from a file only.
+        """
         own = {name: value for name, value in self._extra.items() if name not in os.environ}
-        config = self._config(server, address) if self._config is not None else {}
+        config = self._config(server, address, folder) if self._config is not None else {}
         return {name: address + path for name, path in self._bases.items()} | own | config
 
     def arguments(self, server: list[str], address: str) -> list[str]:
@@ -85,8 +102,36 @@ def _codex_tools(server: list[str], address: str) -> list[str]:
     ]
 
 
-def _opencode_config(server: list[str], address: str) -> dict[str, str]:
+def _gemini_config(server: list[str], address: str, folder: Path) -> dict[str, str]:
+    """Return the variable that names the defaults of Gemini CLI, which every setting of the user stands above.
+
+    It reads them only where nobody but root can have written them: nothing is returned for other users.
+    """
+    del address  # the environment says it
+    if not _is_roots(folder):
+        return {}
+    machine = GEMINI_FOLDERS.get(sys.platform, "/etc/gemini-cli")
+    settings = Path(os.environ.get(GEMINI_SETTINGS) or f"{machine}/settings.json")
+    before = Path(os.environ.get(GEMINI_DEFAULTS) or settings.parent / "system-defaults.json")
+    try:
+        defaults = json.loads(before.read_bytes()) if before.exists() else {}
+        defaults.setdefault("mcpServers", {})["windowsill"] = {"command": server[0], "args": server[1:]}
+    except (OSError, ValueError, AttributeError, TypeError):
+        raise InputError(f"{before} is no JSON object of settings", remedy="mend or remove it") from None
+    path = folder / "gemini.json"
+    path.write_text(json.dumps(defaults))
+    return {GEMINI_DEFAULTS: str(path)}
+
+
+def _is_roots(folder: Path) -> bool:
+    """Tell whether nobody but root can write into a folder, or into one above it."""
+    found = [each.stat() for each in (folder, *folder.parents)]
+    return all(each.st_uid == 0 and not each.st_mode & (stat.S_IWGRP | stat.S_IWOTH) for each in found)
+
+
+def _opencode_config(server: list[str], address: str, folder: Path) -> dict[str, str]:
     """Return the variable that OpenCode joins with its settings; what the user has in it stays."""
+    del folder
     try:
         config = json.loads(os.environ.get(OPENCODE_CONFIG) or "{}")
         bases = {"anthropic": "/v1", "openai": "/v1", "google": "/v1beta"}
@@ -107,7 +152,12 @@ AGENTS = {
     # Older versions load every tool at once behind an address that is not their provider's.
     "claude": Agent(ANTHROPIC, tools=_claude_tools, CLAUDE_CODE_GATEWAY_HINT_HEADERS="1", ENABLE_TOOL_SEARCH="true"),
     "codex": Agent(OPENAI, tools=_codex_tools),
-    "gemini": Agent(GEMINI, hints={SIGN_IN: "choose a way to sign in first: start `gemini` once, and take an API key"}),
+    "gemini": Agent(
+        GEMINI,
+        config=_gemini_config,
+        advice="`gemini mcp add --scope user windowsill windowsill mcp` lets it read what was folded next time",
+        hints={SIGN_IN: "choose a way to sign in first: start `gemini` once, and take an API key"},
+    ),
     "opencode": Agent({}, config=_opencode_config),
 }
 ANY = Agent({**ANTHROPIC, **OPENAI, **GEMINI})
@@ -139,11 +189,17 @@ def launch(command: Sequence[str], options: Sequence[str], say: Say) -> int:
     if program is None:
         raise InputError(f"there is no program {command[0]!r}", remedy="install it, or give its path")
     agent = AGENTS.get(os.path.basename(command[0]), ANY)  # noqa: PTH119 - the name as it was typed
-    with ChildProxy([*options, *_own_upstreams(options, say), "--project", str(Path.cwd())], say) as proxy:
+    options = [*options, *_own_upstreams(options, say)]
+    roots = hasattr(os, "geteuid") and os.geteuid() == 0 and ROOTS_FOLDER.is_dir()
+    with (
+        tempfile.TemporaryDirectory(prefix="windowsill-", dir=ROOTS_FOLDER if roots else None) as folder,
+        ChildProxy([*options, "--project", str(Path.cwd())], say) as proxy,
+    ):
         store = list(options[options.index("--store") : options.index("--store") + 2]) if "--store" in options else []
         server = [sys.executable, "-m", "windowsill", "mcp", "--proxy", proxy.address, *store]
         full = [program, *agent.arguments(server, proxy.address), *command[1:]]
-        child = subprocess.Popen(full, env={**os.environ, **agent.environment(server, proxy.address)})  # noqa: S603 - the user's
+        own = agent.environment(server, proxy.address, Path(folder))
+        child = subprocess.Popen(full, env={**os.environ, PROXY: proxy.address, **own})  # noqa: S603 - the user's
         # Ctrl-C is for the agent, which gets it too; this process waits for it.
         before = signal.signal(signal.SIGINT, signal.SIG_IGN)
         try:
@@ -152,7 +208,7 @@ def launch(command: Sequence[str], options: Sequence[str], say: Say) -> int:
             signal.signal(signal.SIGINT, before)
         if code in agent.hints:
             say(f"windowsill: {agent.hints[code]}")
-        _tell(proxy.health(), say, store)
+        _tell(proxy.health(), say, store, agent.advice)
     return code if code >= 0 else 128 - code
 
 
@@ -285,7 +341,7 @@ def _unreachable(address: str) -> str:
     return ""
 
 
-def _tell(health: dict[str, Any], say: Say, store: Sequence[str]) -> None:
+def _tell(health: dict[str, Any], say: Say, store: Sequence[str], advice: str) -> None:
     """Say in one line what the proxy did."""
     counts = health.get("counts", {})
     if not counts:
@@ -306,6 +362,8 @@ def _tell(health: dict[str, Any], say: Say, store: Sequence[str]) -> None:
         session = " ".join(map(quote, [session, *store]))
         look = f"; look: `windowsill inspect {session}`"
     say(f"windowsill: {', '.join(parts)}{look}")
+    if folds and advice and not counts.get("calls with our tools"):
+        say(f"windowsill: {advice}")
     if folds and session:
         say(f"windowsill: to go on without the proxy: `windowsill sessions export {session} --handoff`")
     for fault in health.get("faults", [])[-1:]:

@@ -95,6 +95,9 @@ SOCKETS = "websockets-sansio"
 
 METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
 
+OUR_TOOL = b"history_search"
+"""One of the tools by which a model reads what left its window: agents may put words before its name."""
+
 IDENTITY = (b"accept-encoding", b"identity")
 """Asked of a provider where the answer is read on its way: what is not packed need not be unpacked."""
 
@@ -266,6 +269,7 @@ class Proxy:
             return await self._pass(call)
         same = composed == body
         self._count_call(exchange, not same, len(body), len(composed))
+        self.counts["calls with our tools"] += OUR_TOOL in body
         response = await self._send(call, call.raw if same else composed, exchange=exchange, same=same)
         if response.status_code in OVERFLOW_STATUSES:
             refusal = await response.aread()
@@ -505,7 +509,8 @@ class Proxy:
         self.counts["faults"] += 1
         told = f"{what}: {describe(error)}"
         self.faults.append(Fault(self._clock(), told))
-        log.warning("%s", told, exc_info=not isinstance(error, WindowsillError | OSError))
+        expected = isinstance(error, WindowsillError | OSError | self._http.TransportError)
+        log.warning("%s", told, exc_info=not expected)
 
     def _own(self, path: str) -> Response:
         from starlette.responses import PlainTextResponse, RedirectResponse
