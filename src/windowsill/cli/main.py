@@ -1,5 +1,7 @@
 """The command `windowsill`: its table of commands, running one, reporting errors."""
 
+# ruff: noqa: PLC0415 - help needs neither errors nor telemetry, and should be quick
+
 from __future__ import annotations
 
 import errno
@@ -8,13 +10,14 @@ import os
 import re
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import click
 
 import windowsill
-from windowsill.errors import FormatError, InputError, NotFoundError, UnknownModelError, WindowsillError
-from windowsill.text import printable_line
+
+if TYPE_CHECKING:
+    from windowsill.errors import WindowsillError
 
 DONE = 0
 FAILED = 1
@@ -112,7 +115,7 @@ def group(ctx: click.Context, trace: str | None) -> None:
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())
     elif trace is not None:
-        from windowsill import telemetry  # noqa: PLC0415 - most commands are not traced
+        from windowsill import telemetry
 
         ctx.with_resource(telemetry.to_file(trace))
         ctx.with_resource(telemetry.span(f"windowsill {ctx.invoked_subcommand}"))
@@ -137,6 +140,8 @@ def run(arguments: Sequence[str]) -> int:
     except Exception as error:
         if os.environ.get(DEBUG):
             raise
+        from windowsill.text import printable_line
+
         line, code = explain(error)
         click.echo(f"windowsill: {printable_line(line)}", err=True)
     return code if isinstance(code, int) else DONE
@@ -144,6 +149,8 @@ def run(arguments: Sequence[str]) -> int:
 
 def explain(error: Exception) -> tuple[str, int]:
     """Return the line that reports an error, and the exit code it means."""
+    from windowsill.errors import UnknownModelError, WindowsillError
+
     match error:
         case click.UsageError():
             command = error.ctx.command_path if error.ctx is not None else "windowsill"
@@ -171,6 +178,8 @@ def as_options(text: str) -> str:
 
 def _is_wrong_call(error: WindowsillError) -> bool:
     """Tell whether what was typed is wrong, rather than the content of a file or a store."""
+    from windowsill.errors import FormatError, InputError, NotFoundError
+
     if isinstance(error, NotFoundError):
         return "strategy" in error.about
     return isinstance(error, InputError) and not isinstance(error, FormatError)

@@ -27,7 +27,7 @@ _VALUE = re.compile(rb"""\s*+(?:N?'((?:[^']|'')*+)'|"([^"]*+)"|([^,]*+))\s*+(?:,
 def find_in_columns(data: bytes) -> Iterator[Secret]:
     """Yield the values in columns whose name is that of a secret."""
     yield from _in_tables(data)
-    for match in compiled(_INSERT).finditer(data):
+    for match in compiled(_INSERT).finditer(data) if b"insert" in data.lower() else ():
         begin, stop = match.span(1)
         names = [data[start:end] for start, end in _cells(_VALUE, data, begin, stop)]
         place = match.end()

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 from functools import lru_cache
+from operator import is_
 from typing import Any, TypeVar
 
 import msgspec
@@ -142,10 +143,10 @@ def _encoded(text: str) -> bytes:
 
 def redact_for_reading(message: Message) -> Message:
     """Return the message as a writer may read it: without secrets; where one was found, without its original bytes."""
-    blocks = tuple(_block(block, whole=False) for block in message.blocks)
-    if all(new is old for new, old in zip(blocks, message.blocks, strict=True)):
+    blocks = [_block(block, whole=False) for block in message.blocks]
+    if all(map(is_, blocks, message.blocks)):
         return message
-    return msgspec.structs.replace(message, blocks=blocks, raw=None)
+    return msgspec.structs.replace(message, blocks=tuple(blocks), raw=None)
 
 
 def redact_for_export(message: Message) -> Message:

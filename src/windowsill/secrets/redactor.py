@@ -28,6 +28,8 @@ _INVISIBLE = re.compile(rb"\xc2\xad|\xe2\x80[\x8b-\x8d]|\xe2\x81\xa0|\xef\xbb\xb
 SIGN = re.compile(rb"\[secret: ([a-z0-9-]{1,32})\]")
 """The text in the place of a secret. Neither it nor any part of it is ever taken for a secret."""
 
+_SIGN_START = b"[secret: "
+
 _PRIVATE_KEYS, _EXTRA, _FORMATS, _ASSIGNED = range(4)
 """The ranks of the detectors when several find the same secret: the surest names its kind."""
 
@@ -126,19 +128,22 @@ class Redactor:
         if _BLOCKS in hinted:
             keys, quiet = find_private_keys(data)
             ranked += ((_PRIVATE_KEYS, each) for each in keys)
-        ranked += ((_EXTRA, each) for each in self._extra(data))
-        hinted_formats = [formats()[place] for place in sorted(hinted - {_NAMES, _BLOCKS})]
-        ranked += ((_FORMATS, each) for format in hinted_formats for each in format.find(data))
+        if self._patterns:
+            ranked += ((_EXTRA, each) for each in self._extra(data))
+        if places := hinted - {_NAMES, _BLOCKS}:
+            hinted_formats = [formats()[place] for place in sorted(places)]
+            ranked += ((_FORMATS, each) for format in hinted_formats for each in format.find(data))
         taken = find_signs(data)
         if self.names and _NAMES in hinted:
             # A sign reads like an assignment itself.
             named = chain(detectors.find_assignments(data), find_in_columns(data))
             ranked += ((_ASSIGNED, each) for each in named if not starts_in(each, taken))
-        found = merge(ranked)
+        found = merge(ranked) if ranked else []
         if self.entropy and len(data) >= detectors.SHORTEST_TOKEN:
-            quiet = sorted([*quiet, *((each.start, each.end) for each in found)])
-            found = merge((0, each) for each in (*found, *detectors.find_by_entropy(data, quiet)))
-        left = subtract(found, taken)
+            quiet = sorted([*quiet, *((each.start, each.end) for each in found)]) if found else quiet
+            if random := list(detectors.find_by_entropy(data, quiet)):
+                found = merge((0, each) for each in (*found, *random))
+        left = subtract(found, taken) if found else []
         allowed = [_places(data, text) for text in self.allow] if left else []
         return [each for each in left if data[each.start : each.end].strip() and not _is_within(each, allowed)]
 
@@ -163,6 +168,8 @@ def sign(kind: str) -> str:
 
 def find_signs(data: bytes) -> list[Range]:
     """Return the places of signs. Only those of known kinds count: no word may hide behind brackets."""
+    if _SIGN_START not in data:
+        return []
     return [match.span() for match in SIGN.finditer(data) if match[1].decode() in kinds()]
 
 
