@@ -90,7 +90,7 @@ class Origin(StrEnum):
     """The agent loop's own words to the model."""
 
 
-class _Block(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", omit_defaults=True):
+class _Block(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", omit_defaults=True, gc=False):
     raw: bytes | None = None
     """The block's JSON as it came, in the format of its message; `None` when it was made here."""
 
@@ -180,7 +180,7 @@ class Unknown(_Block, frozen=True, kw_only=True, tag="unknown"):
 Block: TypeAlias = Text | Reasoning | ToolUse | ToolResult | Image | Document | Unknown
 
 
-class Message(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Message(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """One message, the same for every provider."""
 
     role: Role

@@ -43,9 +43,6 @@ MAX_NAME_CHARACTERS = 64
 """The shortest of the providers' limits for a tool's name."""
 
 
-_NUMBERED = re.compile(r"(.+)#\d+", re.DOTALL)
-
-
 class Answer(msgspec.Struct):
     """A result at its place after a turn; without a source it is a stand-in."""
 
@@ -167,8 +164,8 @@ def numbered_id(name: str, number: int) -> str:
 
 def numbered_name(id: str) -> str | None:
     """Return the tool's name in such an id; `None` when the id is somebody's own."""
-    found = _NUMBERED.fullmatch(id) if "#" in id else None
-    return found.group(1) if found else None
+    name, _, number = id.rpartition("#")
+    return name if name and number.isdecimal() else None
 
 
 def safe_name(name: str, pattern: str | None = None) -> str:

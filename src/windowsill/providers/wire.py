@@ -118,6 +118,14 @@ def to_bytes(source: Any) -> bytes:
     return encode(source)
 
 
+def text_or_json(raw: msgspec.Raw) -> str:
+    """Return a text, or any other value as its JSON: arguments of a call, which some servers write as the object."""
+    try:
+        return text_decoder.decode(raw)
+    except msgspec.ValidationError:
+        return str(raw, "utf-8")
+
+
 def kind_of(raw: bytes, where: str) -> str:
     """Return the `type` of an object whose other fields could not be read."""
     return decode(_type, raw, where).type
@@ -140,7 +148,7 @@ def join_body(
 def take_out(body: bytes, name: str) -> tuple[Fields, list[bytes] | None]:
     """Take the long list out of a body: return the other fields, and its items, or `None` where it is no list."""
     fields = decode(fields_decoder, body)
-    if bytes(fields.get(name, NULL))[:1] != b"[":
+    if bytes(memoryview(fields.get(name, NULL))[:1]) != b"[":
         return fields, None
     return fields, [bytes(item) for item in items_decoder.decode(fields.pop(name))]
 

@@ -8,12 +8,11 @@ ids change; the bytes stay as they came.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable, Sequence
 from operator import is_
 
 import msgspec
-from msgspec import Raw
+from msgspec import UNSET, Raw, UnsetType
 
 from windowsill.errors import FormatError
 from windowsill.history.repair import is_blank, numbered_id, numbered_name
@@ -21,13 +20,14 @@ from windowsill.messages import Block, Document, Image, Message, Reasoning, Role
 from windowsill.providers.base import Linker, role_of
 from windowsill.providers.gemini import BESIDE, ROLES, SPEC, camel
 from windowsill.providers.wire import (
+    UNREADABLE,
     Fields,
-    any_decoder,
     decode,
     encode,
     fields_decoder,
     items_decoder,
     text_decoder,
+    text_or_json,
 )
 
 WRAPPED = frozenset({"output", "result", "error"})
@@ -55,6 +55,27 @@ class _Response(msgspec.Struct, gc=False):
     parts: list[Raw] | None = None
 
 
+class _Output(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    output: str | UnsetType = UNSET
+    result: str | UnsetType = UNSET
+
+
+class _Answer(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    name: str
+    response: _Output
+    id: str | None = None
+
+
+class _Part(msgspec.Struct, forbid_unknown_fields=True, rename="camel", gc=False):
+    """A part as nearly all are; others, and what is spelled in another way, take the longer way."""
+
+    text: str | None = None
+    function_call: _Call | None = None
+    function_response: _Answer | None = None
+    thought_signature: str | None = None
+
+
+_part = msgspec.json.Decoder(_Part)
 _content = msgspec.json.Decoder(_Content)
 _call = msgspec.json.Decoder(_Call)
 _response = msgspec.json.Decoder(_Response)
@@ -105,48 +126,72 @@ def _text_part(raw: bytes) -> bytes:
 def _read_parts(parts: Sequence[Raw], role: Role, where: str) -> tuple[Block, ...]:
     calls: Seen = {}
     answers: Seen = {}
-    return tuple(
-        _read_part(bytes(raw), role, calls, answers, f"{where}.parts[{index}]".removeprefix("."))
-        for index, raw in enumerate(parts)
-    )
+    try:
+        return tuple([_read_part(bytes(raw), role, calls, answers, "") for raw in parts])
+    except FormatError:
+        place = f"{where}.parts".removeprefix(".")
+        return tuple(_read_part(bytes(raw), role, {}, {}, f"{place}[{index}]") for index, raw in enumerate(parts))
 
 
 def _read_part(raw: bytes, role: Role, calls: Seen, answers: Seen, where: str) -> Block:
+    try:
+        wire = _part.decode(raw)
+    except UNREADABLE:
+        return _read_rare(raw, role, calls, answers, where)
+    if wire.function_call is not None and wire.function_response is None:
+        return _tool_use(wire.function_call, raw, calls, wire.thought_signature)
+    if (answer := wire.function_response) is not None:
+        said = answer.response
+        words = said.output if said.result is UNSET else said.result if said.output is UNSET else UNSET
+        if words is not UNSET:
+            return _tool_result(answer, words, raw, answers)
+    elif wire.text is not None:
+        return _words(wire.text, raw, wire.thought_signature)
+    return _read_rare(raw, role, calls, answers, where)
+
+
+def _read_rare(raw: bytes, role: Role, calls: Seen, answers: Seen, where: str) -> Block:
     fields = camel(decode(fields_decoder, raw, where))
     if "functionResponse" in fields:
-        return _tool_result(fields["functionResponse"], raw, answers, where)
+        wire = decode(_response, fields["functionResponse"], f"{where}.functionResponse")
+        words, failed = _output(wire.response or {}, where)
+        media = []
+        for index, part in enumerate(wire.parts or ()):
+            place = f"{where}.functionResponse.parts[{index}]"
+            media.append(_other(camel(decode(fields_decoder, part, place)), bytes(part), "user", place))
+        return _tool_result(wire, words, raw, answers, media, failed=failed)
     if "functionCall" not in fields:
         return _other(fields, raw, role, where)
-    wire = decode(_call, fields["functionCall"], f"{where}.functionCall")
+    call = decode(_call, fields["functionCall"], f"{where}.functionCall")
+    return _tool_use(call, raw, calls, _signature(fields, where))
+
+
+def _tool_use(wire: _Call, raw: bytes, seen: Seen, signature: str | None) -> ToolUse:
     arguments = str(wire.args, "utf-8")
     return ToolUse(
-        id=_id(wire.id, wire.name, calls),
+        id=_id(wire.id, wire.name, seen),
         name=wire.name,
         arguments="{}" if arguments == "null" else arguments,
-        signature=_signature(fields, where),
+        signature=signature,
         raw=raw,
     )
 
 
-def _tool_result(value: Raw, raw: bytes, seen: Seen, where: str) -> ToolResult:
-    wire = decode(_response, value, f"{where}.functionResponse")
-    words, failed = _words(wire.response or {}, where)
-    place = f"{where}.functionResponse.parts"
-    media = [
-        _other(camel(decode(fields_decoder, part, f"{place}[{index}]")), bytes(part), "user", f"{place}[{index}]")
-        for index, part in enumerate(wire.parts or ())
-    ]
+def _tool_result(
+    wire: _Response | _Answer, words: str, raw: bytes, seen: Seen, media: Sequence[Block] = (), *, failed: bool = False
+) -> ToolResult:
+    # An empty output is a whole response: there is nothing in it to fill or to leave out.
+    content = () if is_blank(words) else (Text(text=words),)
     return ToolResult(
         tool_use_id=_id(wire.id, wire.name, seen),
-        # An empty output is a whole response: there is nothing in it to fill or to leave out.
-        content=(*(() if is_blank(words) else (Text(text=words),)), *media),
+        content=(*content, *media) if media else content,
         is_error=failed,
         name=wire.name,
         raw=raw,
     )
 
 
-def _words(response: Fields, where: str) -> tuple[str, bool]:
+def _output(response: Fields, where: str) -> tuple[str, bool]:
     """Return what a tool said, and whether it failed: the one documented field, or the whole object as JSON."""
     if not response:
         return "", False
@@ -155,8 +200,10 @@ def _words(response: Fields, where: str) -> tuple[str, bool]:
         # The slices are of JSON that was read: they can be put together as they are.
         inner = (msgspec.json.encode(key).decode() + ":" + bytes(value).decode() for key, value in response.items())
         return "{" + ",".join(inner) + "}", False
-    value = decode(any_decoder, response[only], f"{where}.functionResponse.response")
-    return (value if isinstance(value, str) else bytes(response[only]).decode()), only == "error"
+    try:
+        return text_or_json(response[only]), only == "error"
+    except UNREADABLE:
+        return decode(text_decoder, response[only], f"{where}.functionResponse.response"), only == "error"
 
 
 def _id(id: str | None, name: str, seen: Seen) -> str:
@@ -167,12 +214,8 @@ def _id(id: str | None, name: str, seen: Seen) -> str:
 def _other(fields: Fields, raw: bytes, role: Role, where: str) -> Block:
     if "text" in fields:
         text = decode(text_decoder, fields["text"], f"{where}.text")
-        signature = _signature(fields, where)
         thought = "thought" in fields and decode(_flag, fields["thought"], f"{where}.thought")
-        # A stream ends with a signature on empty text: that is proof, not words.
-        if (thought and text) or (signature is not None and is_blank(text)):
-            return Reasoning(text=text, signature=signature, raw=raw)
-        return Text(text=text, raw=raw)
+        return _words(text, raw, _signature(fields, where), thought=bool(thought))
     if not fields:
         return Text(text="", raw=raw)
     # What a model drew or recorded is kept as it came: pictures and files as such are the user's.
@@ -180,6 +223,13 @@ def _other(fields: Fields, raw: bytes, role: Role, where: str) -> Block:
         return _media(fields, raw, where)
     kinds = [key for key in fields if key not in BESIDE] or list(fields)
     return Unknown(type=kinds[0], raw=raw)
+
+
+def _words(text: str, raw: bytes, signature: str | None, *, thought: bool = False) -> Text | Reasoning:
+    # A stream ends with a signature on empty text: that is proof, not words.
+    if (thought and text) or (signature is not None and is_blank(text)):
+        return Reasoning(text=text, signature=signature, raw=raw)
+    return Text(text=text, raw=raw)
 
 
 def _media(fields: Fields, raw: bytes, where: str) -> Image | Document:
@@ -214,8 +264,10 @@ class TurnLinker(Linker):
         self._begin()
 
     def _begin(self) -> None:
-        self._open: dict[tuple[str, str], deque[int]] = {}
-        """The numbers of the calls that may wait, oldest first, by id and by the name of their tool."""
+        self._by_id: dict[str, list[int]] = {}
+        """The numbers of the calls with ids of their own that may wait, oldest first."""
+        self._by_name: dict[str, list[int]] = {}
+        """The numbers of all calls that may wait, by their tool."""
         self._calls: list[ToolUse] = []
         self._answered: set[int] = set()
         self._seen: Seen = {}
@@ -225,32 +277,36 @@ class TurnLinker(Linker):
         if message.role == "assistant" != self._before:
             self._begin()
         self._before = message.role
-        blocks = tuple(map(self._tie, message.blocks))
+        blocks = [
+            self._call(block)
+            if isinstance(block, ToolUse)
+            else self._answer(block)
+            if isinstance(block, ToolResult)
+            else block
+            for block in message.blocks
+        ]
         same = all(map(is_, blocks, message.blocks))
-        return message if same else msgspec.structs.replace(message, blocks=blocks)
-
-    def _tie(self, block: Block) -> Block:
-        if isinstance(block, ToolUse):
-            return self._call(block)
-        return self._answer(block) if isinstance(block, ToolResult) else block
+        return message if same else msgspec.structs.replace(message, blocks=tuple(blocks))
 
     def _call(self, block: ToolUse) -> ToolUse:
         """Return the call under the number it has in its turn, unless it has an id of its own."""
         number = self._seen[block.name] = self._seen.get(block.name, -1) + 1
         id = numbered_id(block.name, number)
-        if block.id != id and numbered_name(block.id) is not None:
-            block = msgspec.structs.replace(block, id=id)
-        for key in (("id", block.id), ("name", block.name)):
-            self._open.setdefault(key, deque()).append(len(self._calls))
+        if block.id != id:
+            if numbered_name(block.id) is not None:
+                block = msgspec.structs.replace(block, id=id)
+            else:
+                self._by_id.setdefault(block.id, []).append(len(self._calls))
+        self._by_name.setdefault(block.name, []).append(len(self._calls))
         self._calls.append(block)
         return block
 
     def _answer(self, block: ToolResult) -> ToolResult:
         """Return the result under the id of the first open call it can answer."""
         name = numbered_name(block.tool_use_id)
-        waiting = self._open.get(("id", block.tool_use_id) if name is None else ("name", name), deque())
+        waiting = self._by_id.get(block.tool_use_id) if name is None else self._by_name.get(name)
         while waiting:
-            number = waiting.popleft()
+            number = waiting.pop(0)
             if number not in self._answered:
                 self._answered.add(number)
                 id = self._calls[number].id

@@ -35,7 +35,16 @@ from windowsill.providers.base import Format, ToolChoice, role_of, usage_of
 from windowsill.providers.convert import FAILED, all_in_words, data_url, image_url, in_words, read_image, split_data_url
 from windowsill.providers.openai_chat import DIALECTS, REASONING_FIELDS, SPEC, rules
 from windowsill.providers.openai_chat.stream import OpenAIStream
-from windowsill.providers.wire import NULL, UNREADABLE, decode, encode, fields_decoder, kind_of, text_decoder
+from windowsill.providers.wire import (
+    NULL,
+    UNREADABLE,
+    decode,
+    encode,
+    fields_decoder,
+    kind_of,
+    text_decoder,
+    text_or_json,
+)
 
 ROLES: dict[str, Role] = {
     "system": "system",
@@ -85,6 +94,18 @@ class _Call(msgspec.Struct, gc=False):
     id: str
     function: _Function | None = None
     custom: _Custom | None = None
+
+
+class _WrittenFunction(msgspec.Struct, gc=False):
+    name: str
+    arguments: str
+
+
+class _WrittenCall(msgspec.Struct, gc=False):
+    """A call as nearly all are: of a function, with its arguments as text."""
+
+    id: str
+    function: _WrittenFunction
 
 
 class _ImageUrl(msgspec.Struct, gc=False):
@@ -140,6 +161,7 @@ class _Reply(msgspec.Struct, gc=False):
 
 
 _message = msgspec.json.Decoder(_Message)
+_written_call = msgspec.json.Decoder(_WrittenCall)
 _call = msgspec.json.Decoder(_Call)
 _part = msgspec.json.Decoder(_Part)
 _thoughts = msgspec.json.Decoder(list[_Thought])
@@ -270,7 +292,7 @@ def _read_assistant(wire: _Message, where: str) -> tuple[Block, ...]:
         blocks += [_read_call(call, where, index) for index, call in enumerate(wire.tool_calls)]
     if wire.function_call is not None:
         name = wire.function_call.name
-        blocks.append(ToolUse(id=name, name=name, arguments=_arguments(wire.function_call.arguments)))
+        blocks.append(ToolUse(id=name, name=name, arguments=text_or_json(wire.function_call.arguments)))
     return tuple(blocks)
 
 
@@ -290,20 +312,19 @@ def _read_reasoning(wire: _Message) -> Reasoning | None:
 
 
 def _read_call(raw: Raw, where: str, index: int) -> ToolUse:
-    place = f"{where}.tool_calls[{index}]".removeprefix(".")
-    wire = decode(_call, raw, place)
+    try:
+        written = _written_call.decode(raw)
+        function = written.function
+        return ToolUse(id=written.id, name=function.name, arguments=function.arguments, raw=bytes(raw))
+    except UNREADABLE:
+        place = f"{where}.tool_calls[{index}]".removeprefix(".")
+        wire = decode(_call, raw, place)
     if wire.function is not None:
-        arguments = _arguments(wire.function.arguments)
+        arguments = text_or_json(wire.function.arguments)
         return ToolUse(id=wire.id, name=wire.function.name, arguments=arguments, raw=bytes(raw))
     if wire.custom is not None:
         return ToolUse(id=wire.id, name=wire.custom.name, arguments=wire.custom.input, raw=bytes(raw))
     raise FormatError("a call of neither a function nor a custom tool", where=place, remedy="give it `function`")
-
-
-def _arguments(raw: Raw) -> str:
-    """Return the text of the arguments; some servers write the object itself."""
-    text = str(raw, "utf-8")
-    return text_decoder.decode(raw) if text[:1] == '"' else text
 
 
 def _read_result(wire: _Message, where: str) -> ToolResult:
@@ -369,9 +390,12 @@ def _without_reasoning(message: Message) -> Message:
 def render_chat(message: Message) -> list[bytes]:
     """Render a message as all dialects write it: results as one message each, then the rest."""
     native = message.format in DIALECTS
-    lacking = any(_lacks_arguments(call) for call in message.calls)
-    if native and message.raw is not None and not message.edited and not lacking:
-        return [message.raw if message.role != "assistant" or message.calls else _without_empty_calls(message.raw)]
+    if native and message.raw is not None and not message.edited:
+        calls = message.calls if message.role == "assistant" else None
+        if calls == ():
+            return [_without_empty_calls(message.raw)]
+        if calls is None or not any(map(_lacks_arguments, calls)):
+            return [message.raw]
     template = decode(fields_decoder, message.raw) if native and message.raw is not None else {}
     role = decode(text_decoder, template["role"]) if "role" in template else message.role
     if message.role == "assistant":

@@ -75,6 +75,7 @@ from windowsill.providers.wire import (
     kind_of,
     read_each,
     text_decoder,
+    text_or_json,
 )
 
 NAME = SPEC.name
@@ -112,6 +113,22 @@ class _Item(msgspec.Struct, gc=False):
     status: str | None = None
     summary: list[Raw] | None = None
     encrypted_content: str | None = None
+
+
+class _Call(msgspec.Struct, tag_field="type", tag=FUNCTION, gc=False):
+    call_id: str
+    name: str
+    arguments: str
+
+
+class _Answer(msgspec.Struct, tag_field="type", tag=FUNCTION + SUFFIX, gc=False):
+    call_id: str
+    output: str
+
+
+class _Spoken(msgspec.Struct, tag_field="type", tag="message", gc=False):
+    role: str
+    content: str | list[Raw]
 
 
 class _Type(msgspec.Struct, gc=False):
@@ -162,6 +179,7 @@ class _Reply(msgspec.Struct, gc=False):
     incomplete_details: _Incomplete | None = None
 
 
+_usual = msgspec.json.Decoder(_Call | _Answer | _Spoken)
 _item = msgspec.json.Decoder(_Item)
 _type = msgspec.json.Decoder(_Type)
 _part = msgspec.json.Decoder(_Part)
@@ -196,7 +214,24 @@ class Responses(Format):
         return known or (isinstance(kind, str) and "role" not in value and kind.endswith(("_call", "_call_output")))
 
     def read_message(self, raw: bytes, where: str) -> Message:
-        """Read one item."""
+        """Read one item. Nearly all are of three kinds, which are read at once."""
+        try:
+            usual = _usual.decode(raw)
+        except UNREADABLE:
+            return self._read_rare(raw, where)
+        if isinstance(usual, _Answer):
+            result = ToolResult(tool_use_id=usual.call_id, content=(Text(text=usual.output),))
+            return Message(role="user", blocks=(result,), format=NAME, raw=raw)
+        if isinstance(usual, _Spoken):
+            role = role_of(usual.role, ROLES, NAME, where)
+            return Message(role=role, blocks=_read_parts(usual.content, where, "content"), format=NAME, raw=raw)
+        if not usual.name:
+            return self._read_rare(raw, where)
+        call = ToolUse(id=usual.call_id, name=usual.name, arguments=usual.arguments)
+        return Message(role="assistant", blocks=(call,), format=NAME, raw=raw)
+
+    @staticmethod
+    def _read_rare(raw: bytes, where: str) -> Message:
         try:
             wire = _item.decode(raw)
         except UNREADABLE:
@@ -326,14 +361,14 @@ def _message(kind: str, block: Block, raw: bytes) -> Message:
 
 def _read_block(kind: str, wire: _Item, raw: bytes, where: str) -> Block | None:
     """Read an item that is no message; `None` when only the provider understands it."""
-    if kind in (SEARCH, SEARCH_OUTPUT) and wire.execution == "client" and wire.call_id:
-        if kind == SEARCH:
-            return _read_call(kind, wire, where)
-        return ToolResult(tool_use_id=wire.call_id, content=(Text(text=str(wire.tools, "utf-8")),))
     if kind in CALLS:
         return _read_call(kind, wire, where)
     if kind in OUTPUTS:
         return _read_output(OUTPUTS[kind], wire, where)
+    if kind in (SEARCH, SEARCH_OUTPUT) and wire.execution == "client" and wire.call_id:
+        if kind == SEARCH:
+            return _read_call(kind, wire, where)
+        return ToolResult(tool_use_id=wire.call_id, content=(Text(text=str(wire.tools, "utf-8")),))
     if kind != "reasoning":
         return None
     parts = wire.summary or (wire.content if isinstance(wire.content, list) else [])
@@ -347,10 +382,13 @@ def _read_call(kind: str, wire: _Item, where: str) -> ToolUse:
     name = wire.name or (None if kind in {FUNCTION, CUSTOM} else kind.removesuffix("_call"))
     if wire.call_id is None or name is None:
         raise FormatError(f"a {kind} without call_id and name", where=where, remedy="give it both, or leave it out")
-    fields = (wire.arguments, wire.input, wire.action, wire.actions, wire.operation)
-    raw = next((each for each in fields if each is not NULL), Raw(b'""' if kind == CUSTOM else b"{}"))
-    text = str(raw, "utf-8")
-    if text[:1] == '"':
+    raw = wire.arguments
+    if raw is NULL:
+        fields = (wire.input, wire.action, wire.actions, wire.operation)
+        raw = next((each for each in fields if each is not NULL), Raw(b'""' if kind == CUSTOM else b"{}"))
+    try:
+        text = text_or_json(raw)
+    except UNREADABLE:
         text = decode(text_decoder, raw, where)
     return ToolUse(id=wire.call_id, name=name, arguments=text, type="" if kind in {FUNCTION, SEARCH} else kind)
 
@@ -370,7 +408,7 @@ def _read_output(call: str, wire: _Item, where: str) -> ToolResult | None:
 
 
 def _read_result(call: str, output: Raw, where: str) -> tuple[Block, ...]:
-    start = bytes(output)[:1]
+    start = bytes(memoryview(output)[:1])
     if start == b'"':
         return (Text(text=decode(text_decoder, output, where)),)
     if start == b"n":
