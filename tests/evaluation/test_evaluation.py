@@ -207,6 +207,23 @@ def test_the_command_fails_when_something_got_worse(tmp_path, monkeypatch):
     assert len((tmp_path / "windowsill-evaluations.jsonl").read_text("utf-8").splitlines()) == 3
 
 
+@pytest.mark.parametrize(("worth", "stated", "used"), [(1, (), 2), (10**9, (), 1), (1, ("--workers", 1), 1)])
+def test_much_is_evaluated_on_all_processors(tmp_path, monkeypatch, worth, stated, used):
+    """Where there is much to replay and nobody says how many processes, each processor has one."""
+    seen = []
+
+    def watched(*given, **more):
+        seen.append(more["workers"])
+        return evaluate(*given, **more | {"workers": 1})
+
+    monkeypatch.setattr("windowsill.cli.evaluate.evaluate", watched)
+    monkeypatch.setattr("windowsill.cli.options.WORTH_PROCESSES", worth)
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
+    monkeypatch.chdir(tmp_path)
+    assert call("evaluate", recording(tmp_path), *stated).code == 0
+    assert seen == [used]
+
+
 def test_a_suite_that_is_wrong_is_refused(tmp_path):
     """With the file and what is wrong in it."""
     file = tmp_path / "suite.toml"

@@ -8,7 +8,7 @@ import click
 import msgspec
 
 from windowsill.cli.main import FAILED
-from windowsill.cli.options import low_option, parse_mark
+from windowsill.cli.options import low_option, parse_mark, processes_for, workers_option
 from windowsill.cli.output import print_json, print_line, print_table, print_warning
 from windowsill.cli.session_ids import complete_models
 from windowsill.config.settings import read_strategies
@@ -27,6 +27,7 @@ from windowsill.evaluation import (
 )
 from windowsill.evaluation.record import TOLERANCE
 from windowsill.replay import ReplayOptions, cross
+from windowsill.replay.recordings import total_size
 
 RECORD = "windowsill-evaluations.jsonl"
 
@@ -45,9 +46,7 @@ RECORD = "windowsill-evaluations.jsonl"
 @click.option("--high", metavar="N", help="Reduce above this size, such as 80%.")
 @low_option
 @click.option("--model", metavar="P:M", shell_complete=complete_models, help="The model of tasks without a script.")
-@click.option(
-    "--workers", type=click.IntRange(min=1), default=1, show_default=True, metavar="N", help="Run in so many processes."
-)
+@workers_option
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Replay only the first N recordings.")
 @click.option("--record", default=RECORD, show_default=True, metavar="R.jsonl", help="Where evaluations are kept.")
 @click.option(
@@ -69,7 +68,7 @@ def evaluate_command(
     high: str | None,
     low: str | None,
     model: str | None,
-    workers: int,
+    workers: int | None,
     limit: int | None,
     record: str,
     tolerance: float,
@@ -88,7 +87,8 @@ def evaluate_command(
         strategies = read_strategies(compared) if compared else [None]
         marks = ReplayOptions(high=parse_mark(high, "high"), low=parse_mark(low, "low"))
         suite = msgspec.structs.replace(suite, configurations=cross(strategies, windows or [None], marks))
-    made = evaluate(suite, model=model, workers=workers, limit=limit)
+    processes = workers or processes_for(total_size(suite.recordings))
+    made = evaluate(suite, model=model, workers=processes, limit=limit)
     before = last_evaluation(record, made)
     worse = find_regressions(before, made, tolerance=tolerance / 100) if before is not None else []
     record_evaluation(record, made)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from pathlib import Path
@@ -35,6 +36,12 @@ strategy_option = click.option(
     help="NAME[:key=value,...] from `windowsill strategies`, several joined by +, or a dotted path.",
 )
 low_option = click.option("--low", metavar="N", help="Reduce down to this size, such as 50%.")
+workers_option = click.option(
+    "--workers",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Replay in so many processes; if left out, one for each processor where there is much to replay.",
+)
 report_option = click.option("--report", "report_file", metavar="R.json", help="Write a report to this file.")
 
 
@@ -101,6 +108,18 @@ def stated_marks(loaded: Loaded) -> Marks:
     if low is not None:
         found["low"] = low
     return found
+
+
+WORTH_PROCESSES = 500_000
+"""Bytes of recordings that take longer to replay than further processes take to start."""
+
+MOST_PROCESSES = 8
+"""Processes that are started without being asked for: each takes some memory."""
+
+
+def processes_for(size: int) -> int:
+    """Return in how many processes recordings of so many bytes are replayed, where nobody says."""
+    return min(os.cpu_count() or 1, MOST_PROCESSES) if size >= WORTH_PROCESSES else 1
 
 
 def search_current_folder(strategy: str) -> None:

@@ -22,11 +22,13 @@ from windowsill.cli.options import (
     load_settings,
     low_option,
     parse_mark,
+    processes_for,
     report_option,
     search_current_folder,
     stated_marks,
     strategy_option,
     tokenizer_option,
+    workers_option,
 )
 from windowsill.cli.output import on_terminal, pretty_json, print_json, print_table, print_text, short_ids
 from windowsill.cli.session_ids import (
@@ -119,12 +121,7 @@ def _read_windows(_ctx: click.Context, _option: click.Parameter, text: str | Non
 @click.option("--recall", metavar="N", help="Bring back up to N tokens (or a share) of what a step needs.")
 @click.option("--tools", is_flag=True, help="Offer the tools that read hidden messages.")
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Replay only the first N sessions.")
-@click.option(
-    "--workers",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="Replay in so many processes; if left out, one for each processor where there is much to replay.",
-)
+@workers_option
 @click.option(
     "--losses",
     is_flag=True,
@@ -192,8 +189,7 @@ def replay(
     size = total_size(files)
     with _dump(typed["dump_file"]) as write, _stored(typed["place"], ids) as stored, _progress(size) as advance:
         found = itertools.chain(stored, read_recordings(files, format=typed["format"], advance=advance))
-        workers = workers or (min(os.cpu_count() or 1, MOST_PROCESSES) if size >= WORTH_PROCESSES else 1)
-        reports = run_variants(found, variants, limit=limit, workers=workers, write=write)
+        reports = run_variants(found, variants, limit=limit, workers=workers or processes_for(size), write=write)
     if typed["page_file"] is not None:
         Path(typed["page_file"]).write_text(comparison_page(reports, losses=losses), encoding="utf-8")
     # Texts of a conversation are in a report only where they were asked for.
@@ -271,12 +267,6 @@ def _progress(size: int) -> Iterator[Callable[[int], None] | None]:
     if os.environ.get("TERM") != "dumb":
         click.echo("\033[1A\033[2K", file=sys.stderr, nl=False)
 
-
-WORTH_PROCESSES = 500_000
-"""Bytes of recordings that take longer to replay than further processes take to start."""
-
-MOST_PROCESSES = 8
-"""Processes that are started without being asked for: each takes some memory."""
 
 WIDE, WIDE_COMPARED = 120, 115
 """Characters that all columns need. A narrower terminal shows those that say whether it works."""

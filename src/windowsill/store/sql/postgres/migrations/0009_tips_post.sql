@@ -72,7 +72,7 @@ BEGIN
 END
 $$;
 
--- One entry and nothing else, as nearly all appends are: neither side takes arrays apart.
+-- One entry and nothing else, as a message that comes alone: neither side takes arrays apart.
 CREATE FUNCTION windowsill.append_3(
     _session text, _version bigint, _parent bigint, _kind text, _id text, _at float8, _meta bytea, _hash bytea,
     _body_hash bytea, _body bytea, _place bytea
