@@ -4,6 +4,7 @@ import os
 import sqlite3
 import subprocess
 import sys
+import zlib
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import closing
 from pathlib import Path
@@ -21,6 +22,7 @@ from windowsill import Session, open_store
 from windowsill.config import load
 from windowsill.errors import DamagedError, InputError, StoreError
 from windowsill.session.copies import copy_facts, copy_session
+from windowsill.store import codec
 from windowsill.store.codec import FACTS, MARK, VARIABLE, Key, Packing, new_key
 
 WORD = "xylophone-7731"
@@ -341,3 +343,11 @@ def test_what_was_deleted_is_gone_after_vacuum():
             assert store.check() == []
     finally:
         server.remove()
+
+
+@pytest.mark.parametrize("size", [100, 5_000, 13_999, 14_000, 60_000])
+def test_a_smaller_window_packs_into_the_same_bytes(size: int) -> None:
+    """A window as small as the data allows, which is quicker to make, packs no worse than the widest one."""
+    data = " ".join(f"{number}:{number * number % 997}" for number in range(size)).encode()[:size]
+    packer = zlib.compressobj(6, wbits=-zlib.MAX_WBITS, zdict=codec._DICTIONARY)
+    assert Packing(None).pack(data, "session", "body 1")[2:] == packer.compress(data) + packer.flush()
