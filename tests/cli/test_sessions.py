@@ -115,7 +115,24 @@ def test_unfold_brings_back(place):
     assert done.json["tokens"] > done.json["tokens_before"] == before["tokens"]
     assert shown(place)["hidden"] < before["hidden"]
     again = sessions("unfold", "s", fold, place=place)
-    assert (again.code, "was removed before" in again.err) == (1, True)
+    assert (again.code, "was removed before; `windowsill sessions show` shows" in again.err) == (1, True)
+
+
+def test_unfold_says_what_still_hides_it(place):
+    """An earlier fold inside a later one changes nothing that is seen."""
+    with Session.open("nested", store=place, model="gpt-5") as session:
+        session.extend([{"role": ("user", "assistant")[n % 2], "content": f"{n} " + "word " * 100} for n in range(8)])
+        inner = session.fold("m2", "m3", text="inner")
+        outer = session.fold(f"{inner}:0", "m5", text="outer")
+    assert f"{outer} still hides what it hid" in sessions("unfold", "nested", inner, place=place).out
+
+
+def test_show_states_the_mark_that_folds_obey(place):
+    """Room for the answer that the last request allowed is not free."""
+    with Session.open("small", store=place, model="gpt-5", window=8_000) as session:
+        session.add("hi")
+        limit = session.compose_sync(params={"max_completion_tokens": 3_000}).report.limit
+    assert sessions("show", "small", "--json", place=place).json["budget"] == limit <= 5_000
 
 
 def test_unfold_fit_stays_within_the_budget(place):

@@ -32,7 +32,7 @@ def test_each_strategy_has_a_line_and_its_settings_follow():
     lines = call("strategies").out.splitlines()
     heads = [line.split(":")[0] for line in lines if not line.startswith(" ")]
     assert [head.removesuffix(" (default)") for head in heads] == list(strategies.names())
-    assert [head for head in heads if "default" in head] == ["sliding-window (default)"]
+    assert [head for head in heads if "default" in head] == ["economy (default)"]
     assert any(line.startswith("  keep=4 ") and line.endswith("while anything else can be.") for line in lines)
 
 

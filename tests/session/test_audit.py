@@ -188,7 +188,7 @@ def test_nested_folds_are_told_from_the_outside():
     outer = session.fold(f"{inner}:0", "m7", text="outer")
     told = session.explain("m3")
     assert [fold.id for fold in told.folds] == [outer, inner]
-    assert "inside 1 earlier fold" in told.why
+    assert told.why.endswith("; inside it is 1 earlier fold")
     session.unfold(outer)
     assert [fold.id for fold in session.explain("m3").folds] == [inner]
 

@@ -315,3 +315,18 @@ def test_of_a_long_request_whose_past_is_at_the_provider_the_output_stays_an_out
     (sent,) = payload.to()["input"]
     assert (sent["type"], sent["call_id"]) == ("function_call_output", "c1")
     assert payload.tokens <= 4_000
+
+
+@pytest.mark.parametrize("stated", [{"max_tokens": 64_000}, {"max_tokens": 300_000}, {}])
+def test_room_is_left_for_the_answer_that_the_body_allows(stated):
+    """A window is for both; a limit as large as the window is none."""
+    body = {"model": "claude-sonnet-4-5", **stated, "messages": [{"role": "user", "content": "word " * 190_000}]}
+    fitted = windowsill.fit(body)
+    session = windowsill.Session.open("s", model="claude-sonnet-4-5", store=":memory:")
+    session.add("hi")
+    reports = (fitted.report, session.compose_sync(params=stated).report)
+    if stated.get("max_tokens") == 64_000:
+        assert [report.limit + 64_000 <= 200_000 for report in reports] == [True, True]
+        assert 0.9 * fitted.report.limit < fitted.tokens <= fitted.report.limit
+    else:
+        assert [report.limit for report in reports] == [174_436, 174_436]

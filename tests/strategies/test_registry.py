@@ -5,16 +5,16 @@ import pytest
 from support.sessions import opened, talk
 from support.strategies import Mine, Sized
 from windowsill import InputError, NotFoundError, SettingError, Strategy, strategies
+from windowsill.config import Settings
 from windowsill.store.memory import MemoryStore
 from windowsill.strategies.sliding_window import SlidingWindow
 
 pytestmark = pytest.mark.unit
 
 
-def test_the_default_is_the_sliding_window():
+def test_the_default_is_that_of_a_session():
     """With nothing stated."""
-    assert strategies.get() == strategies.get("sliding-window") == SlidingWindow()
-    assert "sliding-window" in strategies.names()
+    assert strategies.get().name == Settings().strategy == "economy"
 
 
 def test_names_are_sorted_and_each_can_be_built():

@@ -28,6 +28,9 @@ INTERRUPTED = 130
 DEBUG = "WINDOWSILL_DEBUG"
 """The variable that makes errors come with their traceback."""
 
+_IN_PYTHON = {"folds": "show", "branches": "branches", "checkpoint()": "checkpoint"}
+"""Names of a session that errors point to, and the commands that show or do the same."""
+
 _ARGUMENT = re.compile(r"\b(format|model|budget|window)=(?=[\s,;]|$)")
 
 _REMEDIES = {
@@ -172,7 +175,9 @@ def explain(error: Exception) -> tuple[str, int]:
 
 
 def as_options(text: str) -> str:
-    """Name options (`--format`) where the library names arguments (`format=`)."""
+    """Name options (`--format`) and commands where the library names arguments (`format=`) and what Python has."""
+    for name, command in _IN_PYTHON.items():
+        text = text.replace(f"`session.{name}`", f"`windowsill sessions {command}`")
     return _ARGUMENT.sub(r"--\1", text)
 
 

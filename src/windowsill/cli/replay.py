@@ -39,7 +39,7 @@ from windowsill.cli.session_ids import (
     store_option,
 )
 from windowsill.config import Loaded, Settings
-from windowsill.config.settings import read_strategies, with_tables
+from windowsill.config.settings import DEFAULT_STRATEGY, read_strategies, with_tables
 from windowsill.errors import SettingError
 from windowsill.replay.costs import CostComparison, RecordedCost
 from windowsill.replay.page import comparison_page
@@ -49,7 +49,6 @@ from windowsill.replay.runs import cross, run_variants
 from windowsill.replay.stored import stored_recording
 from windowsill.replay.summary import LEGEND, cells, compare_headlines, describe_loss, headline, money
 from windowsill.replay.walk import ReplayOptions
-from windowsill.strategies.registry import DEFAULT
 from windowsill.text import count_of, printable_line, shorten
 
 
@@ -170,7 +169,7 @@ def replay(
         model=typed["model"],
         window=_stated_window(settings, loaded),
         overhead=settings.overhead,
-        strategy=settings.strategy if typed["strategy"] or settings.strategy != DEFAULT else None,
+        strategy=settings.strategy if typed["strategy"] or settings.strategy != DEFAULT_STRATEGY else None,
         tokenizer=settings.tokenizer,
         writer=settings.writer if typed["writer"] else None,
         recall=settings.recall,
@@ -353,7 +352,7 @@ def _variant_rows(reports: Mapping[str, ReplayReport]) -> list[dict[str, object]
     paid = any(report.total.recorded is not None for report in reports.values())
     narrow = on_terminal() and shutil.get_terminal_size().columns < WIDE_COMPARED + (PAID_WIDE if paid else 0)
     failed = any(report.total.failed for report in reports.values())
-    names = [report.options.strategy or DEFAULT for report in reports.values()]
+    names = [report.options.strategy or DEFAULT_STRATEGY for report in reports.values()]
     rows = [
         {"strategy": shorten(name, NAME_NARROW) if narrow else name, "window": report.options.window}
         | cells(report.total, report.total.recorded, report.total.compared)

@@ -287,10 +287,12 @@ def unfold(id: str, fold: str, span: int | None, place: str | None, *, fit: bool
     with open_session(place, id) as session:
         fold = find_entry(session, fold, "fold")
         before = session.view.tokens()
+        inside = next((made.inside for made in session.folds if made.id == fold), "")
         entry = session.unfold(fold, span=span, fit=fit, reason=BY_HAND)
         after = session.view.tokens()
         value = {"session": session.id, "entry": entry, "fold": fold, "tokens_before": before, "tokens": after}
-    print_result(value, f"unfolded {fold}: {before:,} tokens became {after:,}", as_json=as_json)
+    still = f"; {inside} still hides what it hid" if inside else ""
+    print_result(value, f"unfolded {fold}: {before:,} tokens became {after:,}{still}", as_json=as_json)
 
 
 @click.command()

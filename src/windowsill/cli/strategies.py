@@ -13,6 +13,7 @@ import msgspec
 
 from windowsill.cli.output import print_json, print_text
 from windowsill.cli.session_ids import complete_strategies
+from windowsill.config.settings import DEFAULT_STRATEGY
 from windowsill.strategies import registry
 from windowsill.text import shorten
 
@@ -65,7 +66,7 @@ def _listing(name: str) -> StrategyListing:
         about=(inspect.getdoc(strategy) or "").partition("\n")[0],
         settings=msgspec.to_builtins(registry.settings_of(name), enc_hook=repr),
         meanings=_meanings(strategy),
-        default=name == registry.DEFAULT,
+        default=name == DEFAULT_STRATEGY,
     )
 
 

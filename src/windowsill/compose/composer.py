@@ -25,6 +25,7 @@ from windowsill.compose.payload import (
     Statistics,
     parts_key,
     read_parts,
+    stated_output,
 )
 from windowsill.compose.reduce import fixed_too_large, reductions, repairs_too_large
 from windowsill.compose.render import Breakpoints, Renderer, own_tools
@@ -264,7 +265,7 @@ class Composer:
             high=PRICED_HIGH if by_price else settings.high,
             low=settings.low,
             low_below_high=strategy.low_below_high,
-            max_output=max_output,
+            max_output=max_output or None,
             fixed=fixed,
             stateless=stateless,
             ceiling=self.context.ceiling,
@@ -384,7 +385,12 @@ class Composer:
         *,
         stateless: bool = False,
     ) -> RequestSpec:
-        """Return a request with these parts, and its budget."""
+        """Return a request with these parts, and its budget.
+
+        Room is kept for the answer that its fields allow, unless `max_output` says how much; 0 leaves it to the model.
+        """
+        if max_output is None and parts.rest:
+            max_output = stated_output(parts.rest, self.context.model)
         weight = self._fixed = self._fixed_weight(parts)
         strategy, fixed = self.strategy, self.fixed_tokens
         if self.context.ceiling is not None and fixed >= self.context.ceiling:

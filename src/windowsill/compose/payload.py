@@ -49,6 +49,13 @@ class RequestParts(msgspec.Struct, frozen=True, kw_only=True):
     """Blob id -> bytes, so that the request can be built again."""
 
 
+def stated_output(rest: Mapping[str, msgspec.Raw], model: Model) -> int | None:
+    """Return the tokens that a request allows its answer, where it says so."""
+    stated = providers.answer_limit(rest)
+    # A limit as large as the window does not mean that the prompt gets no room.
+    return stated if stated is not None and stated < model.window else None
+
+
 def parts_key(system: Any, tools: Sequence[Any], rest: Mapping[str, Any], format: str) -> object:
     """Return what tells these parts from others."""
     return format, _encode(system), tuple(_encode(tool) for tool in tools), _encode(dict(rest))

@@ -263,6 +263,9 @@ SMALLEST, LARGEST = 1_000, 10_000_000
 """Tokens of any window there is, where nobody says how large it is."""
 
 
+DEFAULT_STRATEGY = "economy"
+
+
 class Settings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """Everything a session needs besides its messages. Every field may be stated when it is opened."""
 
@@ -285,7 +288,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, fo
     the model, or the high mark and `keep` of the shipped one."""
     profiles: dict[str, dict[str, Any]] = {}
     """The user's own profiles, by model or by a name of their own."""
-    strategy: str = "economy"
+    strategy: str = DEFAULT_STRATEGY
     writer: str = "offline"
     """The writer of summaries: `offline`, or a model such as `anthropic:claude-haiku-4-5`."""
     wait: float = 30.0

@@ -173,4 +173,4 @@ def _too_long(body: bytes, target: Format, model: str) -> Iterator[Problem]:
     tokens = sum(map(scale.tokens, weights))
     if tokens > limit * (1 if known.exact else COUNT_ERROR):
         what = f"{tokens:,} tokens, and {known.name} takes {limit:,}"
-        yield Problem(f"{target.name}.too-long", target.spec.messages_field, what, "make it fit with `windowsill.fit`")
+        yield Problem(f"{target.name}.too-long", target.spec.messages_field, what, "make it fit (`windowsill fit`)")

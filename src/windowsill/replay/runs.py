@@ -17,6 +17,7 @@ from typing import TypeAlias
 import msgspec
 
 from windowsill import providers
+from windowsill.config.settings import DEFAULT_STRATEGY
 from windowsill.errors import WindowsillError
 from windowsill.replay.costs import ComparedCall, CostComparison, CostSimulation, RecordedCost, SessionCosts
 from windowsill.replay.evidence import Evidence, Loss
@@ -31,7 +32,6 @@ from windowsill.replay.recordings import (
 )
 from windowsill.replay.report import ReplayReport, SessionReport, Tally, Totals
 from windowsill.replay.walk import ModelCall, ReplayOptions, Walk
-from windowsill.strategies.registry import DEFAULT
 from windowsill.transcripts import Charge
 
 AHEAD = 2
@@ -330,4 +330,4 @@ def cross(
 
 def variant_name(options: ReplayOptions) -> str:
     """Name options for people: the strategy, and the window where one is stated."""
-    return (options.strategy or DEFAULT) + (f" at {options.window:,}" if options.window is not None else "")
+    return (options.strategy or DEFAULT_STRATEGY) + (f" at {options.window:,}" if options.window is not None else "")

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
+from windowsill.config.settings import DEFAULT_STRATEGY
 from windowsill.replay.costs import CostComparison, RecordedCost
 from windowsill.replay.evidence import Loss
 from windowsill.replay.report import Figures, ReplayReport, Totals
 from windowsill.replay.walk import ReplayOptions
-from windowsill.strategies.registry import DEFAULT
 from windowsill.text import count_of
 
 LEGEND = {
@@ -110,7 +110,7 @@ def percent(share: float) -> str:
 def _saved(total: Totals, options: ReplayOptions) -> str:
     window = "each model's own window" if options.window is None else f"{options.window:,} tokens"
     compared = total.compared
-    start = f"With {options.strategy or DEFAULT} at {window}"
+    start = f"With {options.strategy or DEFAULT_STRATEGY} at {window}"
     if compared is not None and compared.dollars is not None and compared.recorded_dollars is not None:
         calls = f"your {count_of(compared.priced, 'call')}"
         return f"{start}, {calls} would have cost {_against(compared.dollars, compared.recorded_dollars)}."

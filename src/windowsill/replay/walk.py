@@ -170,9 +170,9 @@ class Walk:
         if spec.default_limit:
             params.setdefault(spec.limit_field(), spec.default_limit)
         start = time.perf_counter()
-        payload = self.session.compose_sync(
-            system=request.system, tools=self._tools, params=params, max_output=providers.answer_limit(request.rest)
-        )
+        # What was not recorded is left to the model, whatever its body has to say instead.
+        most = providers.answer_limit(request.rest) or 0
+        payload = self.session.compose_sync(system=request.system, tools=self._tools, params=params, max_output=most)
         body, report = payload.body(), payload.report
         seconds, self._seconds = self._seconds + time.perf_counter() - start, 0.0
         self._sent = self.session.view.at

@@ -14,6 +14,7 @@ from windowsill import providers
 from windowsill.compose.model_context import ModelContext
 from windowsill.compose.render import Breakpoints
 from windowsill.config import apply_profile, read_settings
+from windowsill.config.settings import DEFAULT_STRATEGY
 from windowsill.errors import BudgetError, DamagedError, WindowsillError
 from windowsill.history.entries import ROOT, ROOT_HASH, Entry, is_whole, on_path, within
 from windowsill.history.folds import BlockSpan, Fold, MessageSpan, unpack_stand_ins
@@ -28,7 +29,6 @@ from windowsill.session.checkpoints import label_meta
 from windowsill.session.export import REMEDY
 from windowsill.state.session_state import StateAt
 from windowsill.store.memory import MemoryStore
-from windowsill.strategies.registry import DEFAULT
 from windowsill.summaries.digest import DIGEST, Digest
 from windowsill.tokens import Weight
 
@@ -89,7 +89,7 @@ class Acceptance:
     def _open(self) -> None:
         # Neither a module nor a model that the file names is used for it.
         with Session.open(
-            self._id, store=self._store, config=False, strategy=DEFAULT, writer="offline", window=self._window
+            self._id, store=self._store, config=False, strategy=DEFAULT_STRATEGY, writer="offline", window=self._window
         ) as session:
             for _ in (session.folds, session.branches, session.audit, session.calls, tool_decisions(session.journal)):
                 pass

@@ -12,7 +12,7 @@ import msgspec
 from windowsill import providers
 from windowsill.compose.composer import Composer
 from windowsill.compose.composition import Composition, composition_of, weigh_parts
-from windowsill.compose.payload import build_body
+from windowsill.compose.payload import build_body, stated_output
 from windowsill.compose.render import Breakpoints, Rendered, Renderer, own_tools
 from windowsill.errors import DamagedError
 from windowsill.history.entries import Entry, Kind, Range, on_path, reader
@@ -233,7 +233,8 @@ def explain(
         cuts = tuple(covering) if item.cuts else ()
         return Explanation(message=message_id, visible=True, why=why, folds=cuts, call=call_id)
     outer = covering[0]
-    inner = f", inside {len(covering) - 1} earlier fold(s)" if len(covering) > 1 else ""
+    more = len(covering) - 1
+    inner = f"; inside it {'is 1 earlier fold' if more == 1 else f'are {more} earlier folds'}" if more else ""
     why = f"hidden by {outer.kind} {outer.id} of {outer.strategy}: {outer.reason}{inner}"
     return Explanation(message=message_id, visible=False, why=why, folds=tuple(covering), call=call_id)
 
@@ -351,6 +352,8 @@ class FixedParts(msgspec.Struct, frozen=True, kw_only=True):
     tools: int = 0
     unseen: int = 0
     """Tokens that only the provider saw, and the overhead that was stated."""
+    max_output: int | None = None
+    """The tokens that its answer might have, where it said so."""
 
     @property
     def total(self) -> int:
@@ -369,6 +372,7 @@ def fixed_parts(journal: JournalWriter, composer: Composer, entry: Entry | None)
         system=scale.tokens(scale.weigh(system)) if system is not None else 0,
         tools=scale.tokens(scale.weigh_tools(tools)),
         unseen=call.unseen + composer.settings.overhead,
+        max_output=stated_output(rest_of(journal, call), composer.context.model),
     )
 
 
@@ -387,7 +391,7 @@ def composition(
     return composition_of(
         weights if weights is not None else weigh_parts(view.items, view.task_seq()),
         view,
-        composer.budget(beside.total),
+        composer.budget(beside.total, max_output=beside.max_output),
         system=beside.system,
         tools=beside.tools,
         unseen=beside.unseen,

@@ -207,13 +207,8 @@ class ClientHistory:
             if (thread := _thread(request)) is not None:
                 # The provider would take both from the request that began its thread, and refuses them in a later one.
                 system, tools = self._parts_behind(thread)
-            longest = providers.answer_limit(request.rest)
             payload = composer.compose(
-                composer.parts(system, tools, rest, request.format),
-                format=request.format,
-                # A limit as large as the window does not mean that the prompt gets no room.
-                max_output=longest if longest is not None and longest < composer.context.model.window else None,
-                model_name=request.model,
+                composer.parts(system, tools, rest, request.format), format=request.format, model_name=request.model
             )
             return Resumed(payload, self._journal.view.items[-1].id, composer.last)
 

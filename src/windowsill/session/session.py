@@ -334,7 +334,8 @@ class Session:
         `dynamic` is context for this step (a goal, retrieved knowledge). It is recorded at the end of the history,
         where it leaves the cached prefix whole, and outranks older messages. It is shown until the user speaks again or
         another context is given; then a fold without a stand-in hides it. With `keep="history"` it stays, like a
-        message. `params` are further fields of the request body.
+        message. `params` are further fields of the request body. Room is kept for the answer that they allow
+        (`max_tokens`), or for `max_output` tokens.
         """
         with self._current():
             if dynamic:

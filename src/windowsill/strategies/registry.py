@@ -15,7 +15,7 @@ import msgspec
 
 from windowsill.budget import Budget
 from windowsill.config.load import CODE, Loaded
-from windowsill.config.settings import TABLES, read_stages
+from windowsill.config.settings import DEFAULT_STRATEGY, TABLES, read_stages
 from windowsill.errors import InputError, NotFoundError, SettingError, StoreError, log
 from windowsill.history.folds import Proposal
 from windowsill.history.view import Item, View
@@ -41,7 +41,7 @@ def guarded(strategy: Strategy) -> Strategy:
 
 
 class Guarded(Strategy):
-    """A strategy that always answers: with what the guarded one says, or with the default where that fails.
+    """A strategy that always answers: with what the guarded one says, or with the sliding window where that fails.
 
     `source` says in reports where it comes from, such as its package. One with a `fault` could not even be made, and
     is never asked.
@@ -59,13 +59,13 @@ class Guarded(Strategy):
         return self.strategy.delegates
 
     def plan(self, view: View, budget: Budget) -> Plan:
-        """Return what the strategy plans, or what the default does when it fails."""
+        """Return what the strategy plans, or what the sliding window does when it fails."""
         notes = [self.fault] if self.fault else []
         plan = None if self.fault else self._answer(lambda: _checked(self.strategy.plan(view.copy(), budget)), notes)
         if plan is not None:
             return plan
-        default = SlidingWindow().plan(view, budget)
-        return msgspec.structs.replace(default, notes=(*notes, *default.notes))
+        instead = SlidingWindow().plan(view, budget)
+        return msgspec.structs.replace(instead, notes=(*notes, *instead.notes))
 
     def due(self, view: View, budget: Budget) -> bool:
         """Tell whether the strategy wants to plan now; it does not when it fails."""
@@ -122,10 +122,7 @@ def _checked(plan: object) -> Plan:
 
 GROUP = "windowsill"
 
-DEFAULT = SlidingWindow.name
-
 BUILT_IN = {
-    DEFAULT: "windowsill.strategies.sliding_window:SlidingWindow",
     "compact": "windowsill.strategies.compact:Compact",
     "condense": "windowsill.strategies.condense:Condense",
     "economy": "windowsill.strategies.economy:Economy",
@@ -136,6 +133,7 @@ BUILT_IN = {
     "native": "windowsill.strategies.native:Native",
     "outputs": "windowsill.strategies.outputs:Outputs",
     "priority": "windowsill.strategies.priority:Priority",
+    "sliding-window": "windowsill.strategies.sliding_window:SlidingWindow",
     "summarize": "windowsill.strategies.summarize:Summarize",
     "tiered": "windowsill.strategies.tiered:Tiered",
 }
@@ -145,13 +143,13 @@ def get(strategy: str | Strategy | ContextManager | None = None, settings: Mappi
     """Return a strategy by name or dotted path (`package.module:Class`) with its settings; an object as it is.
 
     Settings may follow the name: `sliding-window:keep=8`, `package.module:Class:size=8`. Several names joined by `+`
-    are a pipeline. A plug-in that cannot be loaded is reported, and the default takes over.
+    are a pipeline. A plug-in that cannot be loaded is reported, and the sliding window takes over.
     """
     if isinstance(strategy, Strategy):
         return strategy
     if strategy is not None and not isinstance(strategy, str) and is_manager(strategy):
         return Managed(strategy)
-    stages = read_stages(str(strategy or DEFAULT))
+    stages = read_stages(str(strategy or DEFAULT_STRATEGY))
     if len(stages) == 1:
         return _build(stages[0].name, {**stages[0].settings, **(settings or {})})
     if settings:
@@ -308,7 +306,7 @@ def _plugin_called(name: str) -> Plugin | None:
 
 
 def _build_plugin(plugin: Plugin, settings: Mapping[str, Any]) -> Strategy:
-    """Make the strategy of a plug-in, guarded; the default replaces one that fails.
+    """Make the strategy of a plug-in, guarded; the sliding window replaces one that fails.
 
     `SettingError` when it does not take the settings: that is the user's mistake, not the plug-in's.
     """
