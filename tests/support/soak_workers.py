@@ -33,8 +33,8 @@ class Log:
 class Faults:
     """Fills the disk for this process and gives it room again, and sets the clock of the machine."""
 
-    def __init__(self, folder: str, rng: random.Random, log: Log) -> None:
-        self._file, self._rng, self._log = Path(folder) / "sessions.db-wal", rng, log
+    def __init__(self, store: str, rng: random.Random, log: Log) -> None:
+        self._file, self._rng, self._log = Path(store) / "sessions.db-wal", rng, log
         self._real, self._jump = time.time, 0.0
         self._most = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
         time.time = self.time
@@ -45,7 +45,7 @@ class Faults:
     def change(self) -> None:
         """Do one of them now and then."""
         dice = self._rng.random()
-        if dice < 0.1:
+        if dice < 0.1 and self._file.exists():
             # Never so little that this process could not write down what it did.
             room = max(20_000, self._file.stat().st_size + self._rng.choice([0, 5_000, 50_000]))
             resource.setrlimit(resource.RLIMIT_FSIZE, (room, self._most))
@@ -57,12 +57,12 @@ class Faults:
             self._log.write("fault", ["clocks set"])
 
 
-def write(folder: str, log_path: str, seed: int) -> None:
+def write(store: str, log_path: str, seed: int) -> None:
     """Do everything that changes a session, for ever, and write down what was acknowledged."""
     rng, log = random.Random(seed), Log(log_path)
     strategy = rng.choice(STRATEGIES)
-    faults = Faults(folder, rng, log)
-    session = Session.open("s", store=folder, clock=faults.time, **({"strategy": strategy} if strategy else {}))
+    faults = Faults(store, rng, log)
+    session = Session.open("s", store=store, clock=faults.time, **({"strategy": strategy} if strategy else {}))
     number = 0
     while True:
         number += 1
@@ -127,7 +127,7 @@ def batch(session: Session, rng: random.Random, log: Log, tag: str) -> None:
     log.write("done", tags)
 
 
-def pay(folder: str, log_path: str, seed: int) -> None:
+def pay(store: str, log_path: str, seed: int) -> None:
     """Run an agent whose tool cannot be undone."""
     rng = random.Random(seed)
 
@@ -151,12 +151,13 @@ def pay(folder: str, log_path: str, seed: int) -> None:
         call = {"id": f"c{number}", "type": "function", "function": function}
         return {"role": "assistant", "content": None, "tool_calls": [call]}
 
-    session = Session.open("s", model="gpt-5", window=20_000, store=folder, format="openai")
+    session = Session.open("s", model="gpt-5", window=20_000, store=store, format="openai")
     result = Engine(session, model=model, tools=[transfer], phases=("executing",)).run_sync("Pay all.")
     session.close()
     # Whole or not at all: the campaign looks for it.
-    (Path(folder) / "status").write_text(result.status)
-    (Path(folder) / "status").rename(Path(folder) / "ended")
+    status = Path(log_path).with_name("status")
+    status.write_text(result.status)
+    status.rename(status.with_name("ended"))
 
 
 def serve() -> None:
@@ -168,12 +169,12 @@ def serve() -> None:
         session.compose_sync(system="x")
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     for line in sys.stdin:
-        kind, folder, log, seed = line.rstrip("\n").split("\t")
+        kind, store, log, seed = line.rstrip("\n").split("\t")
         child = os.fork()
         if child == 0:
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             try:
-                {"write": write, "pay": pay}[kind](folder, log, int(seed))
+                {"write": write, "pay": pay}[kind](store, log, int(seed))
             finally:
                 os._exit(0)
         print(child, flush=True)  # noqa: T201 - the answer
