@@ -23,6 +23,8 @@ DECISIONS = [
     "We decided to use Postgres for the ledger.",
     "We decided to use Terraform for the clusters.",
 ]
+OWN_DECISIONS = ["We chose nightly backups over hourly ones.", "We settled on two replicas for each shard."]
+"""What the assistant said."""
 MARKED = ["The contact for the north is Ingrid Vale.", "The contact for the south is Omar Reyes."]
 FAILURES = ["Error: gift card balance is not enough", "HTTP 500 from the invoice service", "エラー: 在庫がありません"]
 QUESTIONS = ["Open question: who owns the staging cluster?", "Open question: may refunds be split by region?"]
@@ -77,7 +79,8 @@ class Migration:
         if number % 8 == 4 and number // 8 < len(INSTRUCTIONS):
             self.add("developer", INSTRUCTIONS[number // 8])
         self.step()
-        self.add("assistant", f"Part {number} is moved. " + "All counts agree with the source. " * 3)
+        decided = OWN_DECISIONS[number // 9] + " " if number % 9 == 2 and number // 9 < len(OWN_DECISIONS) else ""
+        self.add("assistant", f"Part {number} is moved. {decided}" + "All counts agree with the source. " * 3)
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
@@ -90,7 +93,7 @@ def test_the_record_outlives_twenty_reductions(strategy):
     while migration.reductions < REDUCTIONS:
         payload = migration.step()
     sent = json.dumps(payload.to("openai")["messages"], ensure_ascii=False)
-    wanted = (*RULES, *DECISIONS, *MARKED, *FAILURES, *QUESTIONS, *INSTRUCTIONS, RUNNING)
+    wanted = (*RULES, *DECISIONS, *OWN_DECISIONS, *MARKED, *FAILURES, *QUESTIONS, *INSTRUCTIONS, RUNNING)
     assert [text for text in wanted if text not in sent] == []
     assert payload.tokens <= 8_000
     assert migration.turns < 40 * REDUCTIONS

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from windowsill.messages import Message, Text, ToolResult, ToolUse, text_message
+from windowsill.messages import Image, Message, Text, ToolResult, ToolUse, text_message
 from windowsill.summaries.collect import Failures, Outcome, collect, is_fault, is_refused, read_outcome
 from windowsill.summaries.digest import CAPS, Command, Digest, Failure, File, Quote, Task, merge
 from windowsill.summaries.frame import frame
@@ -36,6 +36,13 @@ def test_requests_are_quoted_with_their_message():
         said("Mend the import.", "user", "m1"), said("<system-reminder>x</system-reminder>", "user", "m2")
     )
     assert digest.requests == [Quote(text="Mend the import.", id="m1")]
+
+
+def test_a_request_has_the_address_of_its_picture():
+    """The picture is gone with its message; under its address it can be looked at again."""
+    picture = Image(url="https://x.test/cat.png")
+    digest = collected([Message(role="user", blocks=(Text(text="Like this."), picture), id="m1")])
+    assert digest.requests == [Quote(text="Like this. [a picture: https://x.test/cat.png]", id="m1")]
 
 
 def test_files_are_listed_with_ranges_and_changes():

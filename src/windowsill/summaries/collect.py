@@ -11,7 +11,8 @@ import msgspec
 from windowsill import shell
 from windowsill.history.entries import own_words
 from windowsill.history.view import Item, View
-from windowsill.messages import Message, Origin, Text, ToolResult, ToolUse, text_of
+from windowsill.messages import Image, Message, Origin, Text, ToolResult, ToolUse, text_of
+from windowsill.providers.convert import is_web
 from windowsill.secrets.documents import redact_for_reading
 from windowsill.summaries.digest import (
     CAPS,
@@ -232,7 +233,8 @@ class _Collector:
             text = message.text or "\n".join(text_of(result.content) for result in message.results)
             self._mark(text, message.id)
         if words := own_words(message):
-            self._user(words, message.id)
+            shown = [block.url for block in message.blocks if isinstance(block, Image) and is_web(block.url)]
+            self._user(" ".join([words, *(f"[a picture: {url}]" for url in shown)]), message.id)
         elif message.role == "assistant" and (words := message.text):
             if (value := read_json(words)) is not None:
                 # Some models answer in JSON: the sentences are among its values.
