@@ -7,6 +7,7 @@ import threading
 
 import pytest
 
+from support import postgres
 from support.conversations import result, text_block, use
 from windowsill import ConflictError, Plan, Session, StoreError, Strategy
 from windowsill.store.memory import MemoryStore
@@ -23,6 +24,12 @@ with Session.open("s", budget=3_000, tokenizer="bytes/4", store=folder) as sessi
         if number % 5 == 0:
             session.compose_sync(system="mend it")
 """
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def place(request, tmp_path):
+    """The address of an empty store that processes can share."""
+    return str(tmp_path) if request.param == "sqlite" else postgres.server().empty_url()
 
 
 class Through:
@@ -76,9 +83,9 @@ def in_threads(*works):
     return raised
 
 
-def test_threads_share_one_session(tmp_path):
+def test_threads_share_one_session(place):
     """Each message is there once, in the order its thread added it."""
-    session = opened(tmp_path, budget=100_000)
+    session = opened(place, budget=100_000)
 
     def writer(name):
         return lambda: [session.add({"role": "user", "content": f"{name} {number}"}) for number in range(40)]
@@ -91,9 +98,9 @@ def test_threads_share_one_session(tmp_path):
     assert session.verify() == []
 
 
-def test_looking_while_others_write_raises_nothing(tmp_path):
+def test_looking_while_others_write_raises_nothing(place):
     """Calls, folds, the audit and past requests may be asked for from any thread."""
-    session = opened(tmp_path)
+    session = opened(place)
     talk(session, 10)
 
     def write():
@@ -116,9 +123,9 @@ def test_looking_while_others_write_raises_nothing(tmp_path):
     assert session.verify() == []
 
 
-def test_several_sessions_on_one_id_see_each_other(tmp_path):
+def test_several_sessions_on_one_id_see_each_other(place):
     """What one adds is in the other's next request."""
-    first, second = opened(tmp_path), opened(tmp_path)
+    first, second = opened(place), opened(place)
     first.add("from the first")
     second.add("from the second")
     first.add("again the first")
@@ -127,12 +134,12 @@ def test_several_sessions_on_one_id_see_each_other(tmp_path):
     assert said(second) == said(first)
 
 
-def test_processes_share_one_session(tmp_path):
+def test_processes_share_one_session(place):
     """Nothing is lost, a batch never interleaves, the chain is whole, everybody sees all of it after a refresh."""
-    watcher = opened(tmp_path)
+    watcher = opened(place)
     rounds = 15
     writers = [
-        subprocess.Popen([sys.executable, "-c", WRITER, str(tmp_path), name, str(rounds)], stderr=subprocess.PIPE)
+        subprocess.Popen([sys.executable, "-c", WRITER, place, name, str(rounds)], stderr=subprocess.PIPE)
         for name in "xyz"
     ]
     errors = [writer.communicate(timeout=120)[1].decode() for writer in writers]

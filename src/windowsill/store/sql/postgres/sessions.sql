@@ -46,4 +46,5 @@ DELETE FROM windowsill.fact WHERE key = %(key)s AND value = %(value)s;
 
 -- name: vacuum
 VACUUM (FULL) windowsill.session, windowsill.entry, windowsill.tip, windowsill.snapshot, windowsill.blob,
-windowsill.place, windowsill.passage, windowsill.passage_vector, windowsill.passage_progress, windowsill.fact;
+windowsill.place, windowsill.passage, windowsill.passage_vector, windowsill.passage_progress, windowsill.fact,
+windowsill.lease, windowsill.lease_line;
