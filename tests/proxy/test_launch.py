@@ -12,7 +12,7 @@ import httpx2
 import pytest
 
 from support.cli_calls import call
-from support.proxies import body, proxied, upstream
+from support.proxies import body, proxied, say, upstream
 from windowsill import InputError, Session, open_store
 from windowsill.proxy import launch as launch_module
 from windowsill.proxy.launch import AGENTS, ANY, check_health
@@ -289,6 +289,26 @@ def test_what_is_wrong_is_said_before_an_agent_starts(arguments, words):
     assert done.code in (1, 2)
     assert words in done.err
     assert done.err.count("\n") == 1
+
+
+def test_the_log_of_requests_holds_no_key_and_answers_no_headers_of_ours(tmp_path):
+    """Gemini's clients may send the key in the address; the answer has the date and server of the provider alone."""
+
+    def answer(handler, _):
+        say(handler, 200, b"{}")
+
+    with upstream(answer) as (url, _):
+        command = [sys.executable, "-m", "windowsill", "proxy", "--verbose", "--port", "0", "--store", str(tmp_path)]
+        process = subprocess.Popen([*command, "--upstream", f"gemini={url}"], stderr=subprocess.PIPE, text=True)
+        with process:
+            address = process.stderr.readline().strip()
+            asked = f"{address}/v1beta/models/gemini-2.5-pro:generateContent?key=AIzaNeverSeen"
+            got = httpx2.post(asked, json={"contents": [{"role": "user", "parts": [{"text": "hi"}]}]}, timeout=60)
+            process.terminate()
+            told = process.communicate()[1]
+    assert "POST /v1beta/models/gemini-2.5-pro:generateContent 200" in told
+    assert "AIzaNeverSeen" not in told
+    assert [len(got.headers.get_list(name)) for name in ("date", "server")] == [1, 1]
 
 
 def test_a_proxy_that_is_stopped_lets_answers_end(tmp_path):

@@ -184,6 +184,22 @@ def test_a_count_is_that_of_the_request_that_would_be_sent(proxy):
     assert proxy.store.info(proxy.sessions[0]).version == version
 
 
+def test_a_provider_that_does_not_count_is_counted_for(tmp_path):
+    """An estimate says so; nothing is recorded. Other refusals are the provider's."""
+    status = 404
+    with (
+        upstream(lambda handler, _: say(handler, status, b'{"error":"no"}')) as (url, _),
+        proxied(tmp_path, url) as proxy,
+    ):
+        answer = post(proxy, body("word " * 100), "/v1/messages/count_tokens")
+        assert answer.headers["x-windowsill-estimate"] == "1"
+        assert 100 <= answer.json()["input_tokens"] < 200
+        status = 400
+        answer = post(proxy, body("word " * 100), "/v1/messages/count_tokens")
+        assert (answer.status_code, answer.content) == (400, b'{"error":"no"}')
+        assert proxy.sessions == []
+
+
 # Conversations apart
 
 
@@ -240,6 +256,22 @@ def test_a_conversation_can_be_named_by_hand(proxy, provider):
     post(proxy, body("Hello"), "/s/my-work/v1/messages")
     assert provider.seen[0].path == "/v1/messages"
     assert [each.partition(MARK)[0] for each in proxy.sessions] == ["my-work"]
+
+
+def test_a_provider_can_be_named_by_hand(tmp_path):
+    """Where a provider speaks the format of another: the address says whose it is, and one that is none is named."""
+    with (
+        upstream(lambda handler, _: say(handler, 200, b"{}")) as (url, got),
+        upstream(lambda handler, _: say(handler, 500, b"{}")) as (other, _),
+        proxied(tmp_path, other, upstreams={"anthropic": url}) as proxy,
+    ):
+        for path in ("/p/anthropic/v1/chat/completions", "/s/mine/p/anthropic/v1/chat/completions"):
+            assert post(proxy, body("Hello"), path).status_code == 200
+        assert [path for path, *_ in got] == ["/v1/chat/completions"] * 2
+        assert any(each.startswith(f"mine{MARK}") for each in proxy.sessions)
+        refused = post(proxy, body("Hello"), "/p/nobody/v1/messages")
+        assert refused.status_code == 404
+        assert "/p/nobody is no provider" in refused.json()["error"]["message"]
 
 
 # When the client compacts

@@ -32,13 +32,13 @@ class Running:
         self.url = url
         self._store = store
         self._loop = loop
-        self.client = httpx2.Client(timeout=60, verify=False)
+        self.client = httpx2.Client(timeout=600, verify=False)
         """One for all requests: each that is made looks for certificates."""
 
     @property
     def store(self) -> Any:
         """The store, once everything that was passed on is recorded."""
-        asyncio.run_coroutine_threadsafe(self.app.recorded(), self._loop).result(60)
+        asyncio.run_coroutine_threadsafe(self.app.recorded(), self._loop).result(600)
         return self._store
 
     @property
@@ -64,7 +64,7 @@ def proxied(place: Path, upstream: str, **settings: Any) -> Iterator[Running]:
     """Run a proxy before one upstream for all providers."""
     store = open_store(place)
     options = settings.pop("options", {"window": 6_000})
-    upstreams = dict.fromkeys(("anthropic", "openai", "gemini"), upstream)
+    upstreams = {**dict.fromkeys(("anthropic", "openai", "gemini"), upstream), **settings.pop("upstreams", {})}
     app = Proxy(store, upstreams=upstreams, options=options, key=machine_key(place), **settings)
     server = _Told(
         uvicorn.Config(app, port=0, log_level="error", ws=SOCKETS, lifespan="on", timeout_graceful_shutdown=5)

@@ -56,8 +56,8 @@ def proxy(
     """Stand between agents and providers, so that no conversation outgrows its window.
 
     Point the base URL of a client here: nothing else changes. Each conversation is kept whole; what does not fit is
-    folded, and can be brought back. `http://HOST:PORT/s/NAME/...` names a conversation by hand. Metrics and health are
-    at /__windowsill/metrics and /__windowsill/health.
+    folded, and can be brought back. `http://HOST:PORT/s/NAME/...` names a conversation by hand, `/p/gemini/...` the
+    provider. Metrics and health are at /__windowsill/metrics and /__windowsill/health.
     """
     if check:
         from windowsill.proxy.launch import check_health
@@ -69,8 +69,6 @@ def proxy(
     from windowsill.proxy.server import serve
 
     logging.basicConfig(level=logging.INFO if verbose else logging.WARNING, format="%(asctime)s %(name)s: %(message)s")
-    if not verbose:
-        logging.getLogger("httpx2").setLevel(logging.WARNING)
     anyio.run(
         partial(
             serve,

@@ -33,9 +33,15 @@ OURS = b"x-windowsill-"
 LARGEST_BODY = 128 * 1024 * 1024
 """Bytes of a request, packed or not: several times what any provider takes."""
 
+NOT_THERE = (404, 405, 501)
+"""Statuses of a server that does not count."""
+
 COUNTS = {"/count_tokens": "anthropic", "/input_tokens": "responses", ":countTokens": "gemini"}
 """Ends of paths at which providers count the tokens of a request, and the format of that request."""
 
+
+LONGEST_PREFIX = 4
+"""Parts of a path before which a name stands: nothing, the letter, the name, the rest."""
 
 UNVERSIONED = ("/messages", "/chat", "/responses", "/models")
 """Paths of Anthropic and OpenAI without the version."""
@@ -59,6 +65,14 @@ def is_address(url: str) -> bool:
         return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:
         return False
+
+
+def split_prefixes(path: str) -> tuple[str, str, str]:
+    """Return the session and the provider that `/s/NAME/p/PROVIDER/v1/messages` states, and the path without them."""
+    found = {"s": "", "p": ""}
+    while len(parts := path.split("/", 3)) == LONGEST_PREFIX and parts[1] in found and parts[2]:
+        found[parts[1]], path = parts[2], f"/{parts[3]}"
+    return found["s"], found["p"], path
 
 
 def provider_of(path: str, headers: Mapping[str, str]) -> str:

@@ -45,11 +45,13 @@ from windowsill.proxy.compaction import (
 from windowsill.proxy.forward import (
     COUNTS,
     LARGEST_BODY,
+    NOT_THERE,
     Headers,
     forwarded,
     join_address,
     parse_upstreams,
     provider_of,
+    split_prefixes,
     unpack,
 )
 from windowsill.proxy.sockets import talk
@@ -189,14 +191,14 @@ class Proxy:
         path = request.url.path
         if path.startswith(OWN):
             return self._own(path.removeprefix(OWN))
-        name, path = _named_by_hand(path)
+        name, provider, path = split_prefixes(path)
         try:
             raw = await _read(request)
         except ClientDisconnect:
             return _json(400, _error("the request ended before it was whole"))
         if raw is None:
             return _json(413, _error(f"the request is larger than {LARGEST_BODY:,} bytes"))
-        call = _Call(request, path, raw, method=request.method, headers=list(request.headers.raw))
+        call = _Call(request, path, raw, method=request.method, headers=list(request.headers.raw), provider=provider)
         self.counts["requests"] += 1
         if request.method == "POST" and (found := route(path)) is not None:
             return await self._model_call(call, found, name)
@@ -208,7 +210,7 @@ class Proxy:
 
     async def _socket(self, socket: WebSocket) -> None:
         """Answer a socket of Codex: its frames become requests, and the events of their answers frames."""
-        name, path = _named_by_hand(socket.url.path)
+        name, provider, path = split_prefixes(socket.url.path)
         found = route(path)
         refused = self._refuse(socket)
         if refused is None and (found is None or found.format != "responses"):
@@ -220,7 +222,7 @@ class Proxy:
 
         def ask(headers: Headers, body: bytes) -> Awaitable[Answer]:
             self.counts["requests"] += 1
-            call = _Call(socket, path, body, method="POST", headers=headers)
+            call = _Call(socket, path, body, method="POST", headers=headers, provider=provider)
             return self._model_call(call, Route("responses"), name)
 
         await talk(socket, ask)
@@ -245,6 +247,8 @@ class Proxy:
             request.headers.get(TOKEN, "").encode(), self._token.encode()
         ):
             return _json(401, _error(f"the header {TOKEN} is missing or wrong"))
+        if (provider := split_prefixes(request.url.path)[1]) and provider not in self._upstreams:
+            return _json(404, _error(f"/p/{provider} is no provider: {', '.join(self._upstreams)} are"))
         return None
 
     async def _model_call(self, call: _Call, found: Route, name: str) -> Answer:
@@ -318,16 +322,23 @@ class Proxy:
 
     async def _count(self, call: _Call, name: str) -> Answer:
         """Answer how large a request is: ours, where something of it is folded; else the provider says it."""
+        response = None
         try:
             body = unpack(call.raw, call.headers.get("content-encoding", ""))
             caller = caller_of(call.headers, call.query, body, self._key, name)
             format = next(format for end, format in COUNTS.items() if call.path.endswith(end))
             tokens = await to_thread.run_sync(partial(self._counted, caller, format, body))
+            if tokens is None:
+                response = await self._send(call, call.raw)
+                if response.status_code in NOT_THERE:
+                    tokens = await to_thread.run_sync(partial(self._estimated, format, body))
         except Exception as error:  # noqa: BLE001 - as above
             self._note("a count was passed on as it came", error)
             tokens = None
         if tokens is None:
-            return await self._pass(call)
+            return self._relay(response or await self._send(call, call.raw), call)
+        if response is not None:
+            await response.aclose()
         field = "totalTokens" if call.path.endswith(":countTokens") else "input_tokens"
         return _json(200, {field: tokens}, {"x-windowsill-estimate": "1"})
 
@@ -337,6 +348,12 @@ class Proxy:
             return None
         return client_history(session).count(providers.read_request(body, format=format))
 
+    def _estimated(self, format: str, body: bytes) -> int:
+        """Count a request for a provider that does not; nothing of it is kept."""
+        request = providers.read_request(body, format=format)
+        with Session.open("count", store=":memory:", config=False, **{"model": request.model, **self._options}) as made:
+            return client_history(made).resume(request).payload.tokens
+
     async def _pass(self, call: _Call) -> Answer:
         """Send a request on and its answer back, bytes unchanged, nothing recorded."""
         return self._relay(await self._send(call, call.raw), call)
@@ -344,7 +361,7 @@ class Proxy:
     # Sending and answering
 
     def _upstream(self, call: _Call) -> str:
-        return self._upstreams[provider_of(call.path, call.headers)]
+        return self._upstreams[call.provider or provider_of(call.path, call.headers)]
 
     async def _send(
         self, call: _Call, body: bytes, *, exchange: Exchange | None = None, same: bool = True, read: bool = False
@@ -546,8 +563,11 @@ class Proxy:
 class _Call:
     """One request of a client, read whole."""
 
-    def __init__(self, connection: HTTPConnection, path: str, raw: bytes, *, method: str, headers: Headers) -> None:
+    def __init__(
+        self, connection: HTTPConnection, path: str, raw: bytes, *, method: str, headers: Headers, provider: str = ""
+    ) -> None:
         self.method = method
+        self.provider = provider
         self.path = path
         self.raw = raw
         self.raw_headers = headers
@@ -567,14 +587,6 @@ async def _read(request: Request) -> bytes | None:
             return None
         pieces.append(piece)
     return b"".join(pieces)
-
-
-def _named_by_hand(path: str) -> tuple[str, str]:
-    """Return the name of the session that an address like `/s/NAME/v1/messages` states, and the address without it."""
-    if not path.startswith("/s/"):
-        return "", path
-    name, slash, rest = path.removeprefix("/s/").partition("/")
-    return name, slash + rest
 
 
 def _with_lists(headers: Headers, more: Mapping[str, str]) -> Headers:
@@ -636,6 +648,8 @@ async def serve(
 ) -> None:
     """Serve until cancelled or interrupted; `ready` is called with the address when requests are taken."""
     check_token(host, token)
+    # It logs whole addresses, and Gemini's may hold a key.
+    logging.getLogger("httpx2").setLevel(logging.WARNING)
     if port < 0:
         raise SettingError("port", port, "0 or more")
     for name, url in (upstreams or {}).items():
@@ -669,6 +683,9 @@ async def serve(
         ws_max_size=LARGEST_BODY,
         lifespan="on",
         timeout_graceful_shutdown=STOP_SECONDS,
+        # The provider's own are passed on.
+        server_header=False,
+        date_header=False,
     )
     ends.append(uvicorn.Server(config))
     try:
