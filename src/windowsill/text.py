@@ -61,7 +61,8 @@ def one_line(text: str) -> str:
 
 def printable_line(text: str) -> str:
     """Put a text on one line without control characters, so that foreign words cannot steer a terminal."""
-    return one_line("".join([each if each.isprintable() else " " for each in text]))
+    line = one_line(text)
+    return line if line.isprintable() else one_line("".join([each if each.isprintable() else " " for each in line]))
 
 
 def shorten(text: str, length: int) -> str:

@@ -76,7 +76,7 @@ def redact_text(text: str, redactor: Redactor | None = None) -> str:
     return redact_json(data, redactor).decode("utf-8", "surrogatepass")
 
 
-_redact_part = lru_cache(maxsize=512)(redact_text)
+_redact_part = lru_cache(maxsize=2_048)(redact_text)
 _redact_output = lru_cache(maxsize=32)(redact_text)
 
 

@@ -305,7 +305,8 @@ def _take(
 
 
 def _file_text(block: ToolResult) -> str:
-    return _LINE_NUMBER.sub("", _ends(text_of(block.content)))
+    text = _ends(text_of(block.content))
+    return _LINE_NUMBER.sub("", text) if "→" in text or "\t" in text else text
 
 
 def _take_change(found: WorkingSet, call: ToolUse, at: int) -> None:

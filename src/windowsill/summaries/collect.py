@@ -149,6 +149,8 @@ _REFUSED = re.compile(
     r"<tool_use_error>|doesn't want to proceed|was rejected|\"?(?:is_?error|error)\"?\s*[:=]\s*(?:true|\")",
     re.IGNORECASE,
 )
+_REFUSING = ("error", "to proceed", "rejected")
+"""Words of which a refusal has one."""
 _USER_REFUSED = re.compile(
     r"user doesn't want to (?:proceed with|take) this(?:.{0,400}?the user said:\s*(.{0,400}))?", re.DOTALL
 )
@@ -373,7 +375,8 @@ class _Collector:
 
     def _result(self, result: ToolResult, id: str) -> None:
         use, action = self._waiting.pop(result.tool_use_id, (None, None))
-        text = _ERROR_TAG.sub("", text_of(result.content).partition(REMINDER)[0])
+        text = text_of(result.content).partition(REMINDER)[0]
+        text = _ERROR_TAG.sub("", text) if "tool_use_error>" in text else text
         if use is None or action is None:
             self._sources.append(Source(text=text, id=id))
             return
@@ -583,7 +586,11 @@ def is_fault(text: str) -> bool:
 
 def is_refused(text: str) -> bool:
     """Tell whether a short answer of a tool reads like a refusal to do it."""
-    return len(text) < EDGE and _REFUSED.search(text[:400]) is not None
+    if len(text) >= EDGE:
+        return False
+    start = text[:400]
+    lowered = start.lower()
+    return any(word in lowered for word in _REFUSING) and _REFUSED.search(start) is not None
 
 
 def _failure_line(text: str, lowered: str) -> str:
