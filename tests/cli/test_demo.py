@@ -12,9 +12,8 @@ from rich.console import Console
 
 import windowsill
 from windowsill.cli.demo import demo
-from windowsill.cli.demo.agent import Workbench, conversation
 from windowsill.cli.demo.picture import commands, describe, paint
-from windowsill.cli.demo.run import Run, check, choose_place, run_demo
+from windowsill.cli.demo.run import Run, Workbench, check, choose_place, conversation, run_demo
 from windowsill.compose.payload import FoldMade
 from windowsill.errors import InputError
 from windowsill.replay.report import Defect

@@ -5,8 +5,7 @@ import json
 import pytest
 
 from windowsill import InputError, SettingError
-from windowsill.config.load import find_plugin
-from windowsill.config.plugin_json import from_plugin
+from windowsill.config.load import find_plugin, from_plugin
 
 pytestmark = pytest.mark.unit
 

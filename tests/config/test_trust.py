@@ -10,7 +10,7 @@ import pytest
 from support.cli_calls import call
 from windowsill import Session, SettingError
 from windowsill.config import Settings, load
-from windowsill.config.trust import without_reach
+from windowsill.config.load import without_reach
 from windowsill.session.export import export_session, import_session
 from windowsill.store.memory import MemoryStore
 

@@ -19,8 +19,7 @@ from support.cli_calls import call
 from windowsill import Session, open_store
 from windowsill.errors import SettingError
 from windowsill.mcp import http_app, server
-from windowsill.mcp.server import bracketed
-from windowsill.mcp.store_tools import StoreToolbox
+from windowsill.mcp.server import StoreToolbox, bracketed
 from windowsill.session.toolbox import TOOLS
 
 pytestmark = pytest.mark.integration

@@ -11,7 +11,7 @@ import pytest
 from support.archives import asked, said
 from windowsill.errors import DamagedError, StoreError
 from windowsill.search import Archive
-from windowsill.search import index as batches
+from windowsill.search import archive as batches
 from windowsill.store.sqlite import SQLiteStore
 from windowsill.store.sqlite.fts import SQLiteIndex
 

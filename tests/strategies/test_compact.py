@@ -11,7 +11,7 @@ from windowsill import Budget, SettingError
 from windowsill.history.repair import without_open_calls
 from windowsill.messages import text_message
 from windowsill.strategies.compact import RETAIN, SUMMARY, Compact
-from windowsill.strategies.mask import Mask
+from windowsill.strategies.masks import Mask
 
 pytestmark = pytest.mark.unit
 

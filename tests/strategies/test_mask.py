@@ -14,11 +14,11 @@ from windowsill.history.proposals import check_fold
 from windowsill.messages import ToolResult, ToolUse
 from windowsill.outputs.show import TRIMMED
 from windowsill.strategies import get
-from windowsill.strategies.mask import Mask
+from windowsill.strategies.masks import Mask
 
 pytestmark = pytest.mark.unit
 
-PATH = "windowsill.strategies.mask:Mask"
+PATH = "windowsill.strategies.masks:Mask"
 
 
 def tight(view, share=0.5, **marks):

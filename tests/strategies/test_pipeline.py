@@ -13,7 +13,7 @@ from windowsill.messages import text_message
 from windowsill.strategies.compact import Compact
 from windowsill.strategies.condense import Condense
 from windowsill.strategies.extract import Extract
-from windowsill.strategies.mask import Mask
+from windowsill.strategies.masks import Mask
 from windowsill.strategies.pipeline import Pipeline
 from windowsill.strategies.sliding_window import SlidingWindow
 from windowsill.strategies.summarize import Summarize

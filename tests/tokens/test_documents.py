@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from windowsill import Session
 from windowsill.messages import Document
 from windowsill.tokens import IMAGE_RULES, image_rule
-from windowsill.tokens.lengths import count_pages
-from windowsill.tokens.media import document_text, file_tokens, read_file
+from windowsill.tokens.media import count_pages, document_text, file_tokens, read_file
 
 pytestmark = pytest.mark.unit
 

@@ -1,9 +1,14 @@
-"""`windowsill agent`: run an agent, show what it does, ask before it changes what cannot be brought back."""
+"""`windowsill agent`: run an agent, show what it does, ask before it changes what cannot be brought back.
+
+`windowsill worker` does the runs that `windowsill agent --queue` hands over.
+"""
 
 # ruff: noqa: PLC0415 - help does not need an engine
 
 from __future__ import annotations
 
+import logging
+import os
 import re
 import signal
 import sys
@@ -19,11 +24,13 @@ import msgspec
 
 from windowsill.cli.output import print_warning
 from windowsill.cli.session_ids import complete_sessions, open_store_at, store_option
-from windowsill.errors import InputError
+from windowsill.errors import InputError, log
+from windowsill.extras import extra
 from windowsill.text import printable_line, shorten
 
 if TYPE_CHECKING:
     from windowsill.agent import Engine, Event, Result
+    from windowsill.agent.workers import MakeEngine, Order, Workers
     from windowsill.session import Session
     from windowsill.state.policies import Approval, Approve
     from windowsill.store import Store
@@ -114,8 +121,6 @@ def agent(  # noqa: PLR0913 - the options of the command
     asked = Assignment(place, id, task, criteria, settings)
     shown = Lines() if as_json else Screen()
     if queue:
-        from windowsill.cli.worker import hand_over
-
         result = anyio.run(partial(hand_over, asked, shown, detach=detach))
     else:
         approve = (lambda _: True) if yes else partial(_ask, err=as_json)
@@ -309,3 +314,83 @@ def _line_of(arguments: dict[str, Any]) -> str:
 def _printable(text: str) -> str:
     """Return a text without the characters that steer a terminal."""
     return "".join([each if each.isprintable() or each in "\n\t" else " " for each in text])
+
+
+@click.command()
+@click.option("--concurrency", default=1, show_default=True, type=click.IntRange(min=1), help="Runs at a time.")
+@click.option("--engine", "maker", metavar="MODULE:NAME", help="Your function that makes the engine of a run.")
+@click.option("--drain", is_flag=True, help="End when no run is left.")
+@store_option
+def worker(concurrency: int, maker: str | None, place: str | None, *, drain: bool) -> None:
+    """Do runs of agents that wait in a PostgreSQL database, on any machine.
+
+    The run of a worker that died is taken up by another where it stopped. Ctrl-C or SIGTERM ends this one: runs that do
+    not end within seconds are given back.
+
+    Whoever may write to the database lets this machine run what tools can do.
+    """
+    import anyio
+
+    make = _engine if maker is None else _find(maker)
+    logging.basicConfig(format="%(asctime)s %(message)s", level=logging.WARNING)
+    log.setLevel(logging.INFO)
+
+    async def go() -> None:
+        async with _workers(place, make) as workers:
+            click.echo(f"windowsill: waiting for runs at {workers.store.address}; Ctrl-C ends this worker", err=True)
+            await workers.work(concurrency=concurrency, wait=not drain)
+
+    anyio.run(go)
+
+
+async def hand_over(asked: Assignment, shown: Lines | Screen, *, detach: bool) -> Result | None:
+    """Hand a run to the workers, show what it does, and return how it ended; `None` if nobody is to watch."""
+    from windowsill.session import Session
+
+    async with _workers(asked.place) as workers:
+        run = await workers.add(asked.id, asked.task, criteria=asked.criteria, settings=asked.settings)
+        if detach:
+            click.echo(f"{run.job}")
+            return None
+        click.echo(f"windowsill: run {run.job} waits for a worker; Ctrl-C ends watching, not the run", err=True)
+        async for event in workers.events(run):
+            shown.show(event)
+        result = await workers.result(run)
+        if workers.store.info(asked.id) is not None:
+            with Session.open(asked.id, store=workers.store) as session:
+                shown.end(session, result)
+        return result
+
+
+def _workers(place: str | None, make: MakeEngine | None = None) -> Workers:
+    from windowsill.store import server_address
+
+    with extra("workers", "a queue of runs"):
+        from windowsill.agent.workers import Workers
+    return Workers(server_address(place, os.environ) or str(place or "."), engine=make)
+
+
+@asynccontextmanager
+async def _engine(order: Order) -> AsyncIterator[Engine]:
+    """Make the engine of a run that `windowsill agent --queue` handed over; nobody is there to be asked."""
+    approve = partial(_agree, order.settings["yes"])
+    async with open_engine(order.session, order.store, order.settings, order.listen, approve) as engine:
+        yield engine
+
+
+def _agree(yes: bool, _: object) -> bool:  # noqa: FBT001 - bound once, above
+    return yes
+
+
+def _find(name: str) -> MakeEngine:
+    from importlib import import_module
+
+    module, _, function = name.partition(":")
+    sys.path.insert(0, os.getcwd())  # noqa: PTH109 - as `python -m` does
+    try:
+        found: MakeEngine = getattr(import_module(module), function)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise InputError(
+            f"--engine {name}: {error}", remedy="give MODULE:NAME of a function that can be imported"
+        ) from error
+    return found

@@ -1,4 +1,4 @@
-"""`windowsill fit`: one request in, the reduced one out, in the same format and shape."""
+"""`windowsill fit`: one request in, the reduced one out, in the same format and shape; `windowsill validate`."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import msgspec
 
 import windowsill
 from windowsill import providers
+from windowsill.cli.main import FAILED
 from windowsill.cli.options import (
     format_option,
     load_settings,
@@ -24,7 +25,7 @@ from windowsill.cli.options import (
     strategy_option,
     tokenizer_option,
 )
-from windowsill.cli.output import on_terminal, pretty_json, print_bytes, print_warning
+from windowsill.cli.output import on_terminal, pretty_json, print_bytes, print_json, print_table, print_warning
 from windowsill.cli.session_ids import complete_models
 from windowsill.errors import InputError
 from windowsill.messages import Request
@@ -126,3 +127,26 @@ def _summary(report: Report, messages: int) -> Iterator[str]:
     for fold in report.folds:
         what = f"{fold.messages:,} message{'' if fold.messages == 1 else 's'}"
         yield f"windowsill: {fold.kind} of {what}, {fold.before:,} to {fold.after:,} tokens: {fold.reason}"
+
+
+@click.command()
+@click.argument("file")
+@format_option
+@click.option("--model", help="Check the length, too, for this model; by default the one in FILE.")
+@click.option("--json", "as_json", is_flag=True, help="Print the problems as JSON.")
+@click.pass_context
+def validate(ctx: click.Context, file: str, format: str | None, model: str | None, *, as_json: bool) -> None:
+    """Check a request body or a message list (JSON) in FILE against its provider's rules.
+
+    `-` is standard input. The exit code is 1 if there is a problem.
+    """
+    data = read_input(file)
+    with name_in_errors(file):
+        problems = windowsill.validate(data, format=format, model=model)
+    if as_json:
+        print_json({"valid": not problems, "problems": problems})
+    elif problems:
+        print_table([msgspec.structs.asdict(problem) for problem in problems])
+    else:
+        click.secho("valid", fg="green")
+    ctx.exit(FAILED if problems else 0)

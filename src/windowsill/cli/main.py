@@ -80,7 +80,7 @@ class LazyGroup(click.Group):
 COMMANDS = {
     "demo": LazyCommand("windowsill.cli.demo:demo", "Watch an agent work through a small window."),
     "agent": LazyCommand("windowsill.cli.agent:agent", "Let a model work on a task with tools; resume it by name."),
-    "worker": LazyCommand("windowsill.cli.worker:worker", "Do the runs that `windowsill agent --queue` hands over."),
+    "worker": LazyCommand("windowsill.cli.agent:worker", "Do the runs that `windowsill agent --queue` hands over."),
     "fit": LazyCommand("windowsill.cli.fit:fit", "Make a request or a message list fit, and print it."),
     "replay": LazyCommand("windowsill.cli.replay:replay", "Replay recorded sessions: what is saved, and what is lost."),
     "evaluate": LazyCommand(
@@ -88,7 +88,7 @@ COMMANDS = {
     ),
     "run": LazyCommand("windowsill.cli.proxy:run", "Run an agent behind a proxy: nothing else to set up."),
     "proxy": LazyCommand("windowsill.cli.proxy:proxy", "Stand between agents and providers."),
-    "validate": LazyCommand("windowsill.cli.validate:validate", "List what a provider would refuse in a request."),
+    "validate": LazyCommand("windowsill.cli.fit:validate", "List what a provider would refuse in a request."),
     "inspect": LazyCommand("windowsill.cli.inspect:inspect", "See what fills a window, and why something left it."),
     "sessions": LazyCommand("windowsill.cli.sessions:sessions", "List, show, move and undo stored sessions."),
     "store": LazyCommand("windowsill.cli.store:store", "Look after the place where sessions are kept."),

@@ -22,7 +22,7 @@ from windowsill.cli.session_ids import (
 from windowsill.errors import InputError, SettingError
 
 if TYPE_CHECKING:
-    from windowsill.mcp.store_tools import StoreToolbox
+    from windowsill.mcp.server import StoreToolbox
     from windowsill.session.toolbox import Toolbox
 
 
@@ -83,7 +83,7 @@ def mcp(
 
 @contextmanager
 def _toolbox(place: str | None, session: str | None, address: str | None) -> Iterator[Toolbox | StoreToolbox]:
-    from windowsill.mcp.store_tools import StoreToolbox  # noqa: PLC0415 - as above
+    from windowsill.mcp.server import StoreToolbox  # noqa: PLC0415 - as above
 
     if session is not None:
         with open_session(place, session) as found:

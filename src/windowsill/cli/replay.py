@@ -43,10 +43,9 @@ from windowsill.config.settings import DEFAULT_STRATEGY, read_strategies, with_t
 from windowsill.errors import SettingError
 from windowsill.replay.costs import CostComparison, RecordedCost
 from windowsill.replay.page import comparison_page
-from windowsill.replay.recordings import BrokenLine, Recording, read_recordings, total_size
+from windowsill.replay.recordings import BrokenLine, Recording, read_recordings, stored_recording, total_size
 from windowsill.replay.report import ReplayReport
 from windowsill.replay.runs import cross, run_variants
-from windowsill.replay.stored import stored_recording
 from windowsill.replay.summary import LEGEND, cells, compare_headlines, describe_loss, headline, money
 from windowsill.replay.walk import ReplayOptions
 from windowsill.text import count_of, printable_line, shorten

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from windowsill.store import SessionInfo, Store
 
 _HERE = "windowsill.cli.sessions"
-_HISTORY, _STATE, _TRANSFER = f"{_HERE}_history", f"{_HERE}_state", f"{_HERE}_transfer"
+_HISTORY, _TRANSFER = f"{_HERE}_history", f"{_HERE}_transfer"
 
 COMMANDS = {
     "list": LazyCommand(f"{_HERE}:list_sessions", "List the sessions, the last used first."),
@@ -45,10 +45,10 @@ COMMANDS = {
     "rewind": LazyCommand(f"{_HISTORY}:rewind", "Go back to a message or a time; the other branch stays."),
     "branches": LazyCommand(f"{_HISTORY}:branches", "List the branches."),
     "switch": LazyCommand(f"{_HISTORY}:switch", "Return to a branch that was left."),
-    "checkpoints": LazyCommand(f"{_STATE}:checkpoints", "List the checkpoints, the newest first."),
-    "checkpoint": LazyCommand(f"{_STATE}:checkpoint", "Name this moment, to come back to it."),
-    "restore": LazyCommand(f"{_STATE}:restore", "Go back to a checkpoint; the other branch stays."),
-    "state": LazyCommand(f"{_STATE}:state", "Print the layered state, as it is or as it was."),
+    "checkpoints": LazyCommand(f"{_HISTORY}:checkpoints", "List the checkpoints, the newest first."),
+    "checkpoint": LazyCommand(f"{_HISTORY}:checkpoint", "Name this moment, to come back to it."),
+    "restore": LazyCommand(f"{_HISTORY}:restore", "Go back to a checkpoint; the other branch stays."),
+    "state": LazyCommand(f"{_HISTORY}:state", "Print the layered state, as it is or as it was."),
     "export": LazyCommand(f"{_TRANSFER}:export", "Print a session as lines of JSON, or its messages."),
     "import": LazyCommand(f"{_TRANSFER}:import_file", "Import an export, or recorded conversations."),
     "verify": LazyCommand(f"{_HERE}:verify", "Check that everything is as it was written."),

@@ -15,7 +15,7 @@ from windowsill.clients.conversations import Conversations
 from windowsill.errors import BudgetError, FormatError, NotFoundError, UnknownModelError, WindowsillError, log
 from windowsill.messages import RESPONSE, Request, Usage
 from windowsill.models import record_usage, wants_reasoning
-from windowsill.models.overflow import is_overflow
+from windowsill.models.catalog import is_overflow
 from windowsill.providers import streams
 from windowsill.providers.faults import refuses_reasoning
 from windowsill.providers.streams import PARTIAL, Stream

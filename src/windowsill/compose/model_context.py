@@ -13,7 +13,7 @@ from windowsill.config import Settings
 from windowsill.errors import UnknownModelError, log
 from windowsill.messages import Usage
 from windowsill.models import Model
-from windowsill.models.overflow import is_overflow, learn_count, learn_window
+from windowsill.models.catalog import is_overflow, learn_count, learn_window
 from windowsill.store import Store
 from windowsill.tokens import Calibration, Scale, Weight
 

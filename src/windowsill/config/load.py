@@ -1,27 +1,174 @@
-"""Load settings from code, the environment and files, the first the strongest, and record the source of each."""
+"""Load settings from code, the environment and files, the first the strongest, and record the source of each.
+
+The `contextStrategy` of a `plugin.json` is read like a file. A settings file that nobody named, an export and a
+snapshot may have come with somebody else's project: they send nothing anywhere and run no code.
+"""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import msgspec
 
 from windowsill.budget import Size, tokens_of
-from windowsill.config.plugin_json import CONTEXT, from_plugin
 from windowsill.config.settings import (
     TABLES,
     Settings,
+    Stage,
     check_tables,
     check_value,
+    read_stages,
     with_changes,
     with_preset,
+    write_stages,
+    writer_of,
 )
-from windowsill.config.trust import refuse_addresses
 from windowsill.errors import InputError, SettingError
+
+REACH = ("writer", "user", "project", "scope", "files")
+"""Settings that decide who reads the conversation, and which other sessions and files it reads or writes."""
+
+WRITES = "model"
+"""The setting of a strategy, and of a profile `writer`, that names the model which is given the conversation."""
+
+_ADDRESS = re.compile(r"@\s*http(?!s?://(?:localhost|127\.0\.0\.1|\[::1\])(?::\d+)?(?:/|$))", re.IGNORECASE)
+"""The address of a model's server in a writer, unless it is plainly on this machine: nothing may be between host and
+path, where a name and password would make another host of the rest."""
+
+
+def refuse_addresses(place: str, values: dict[str, Any]) -> None:
+    """Refuse a server elsewhere in a file that nobody named: it must not decide where words and keys are sent."""
+    for key, text in _texts(values):
+        if _ADDRESS.search(text):
+            allowed = "a server on this machine here, or state it in code or in WINDOWSILL_WRITER"
+            raise SettingError(key, text, allowed).at(place)
+
+
+def without_reach(settings: Settings, is_installed: Callable[[str], bool]) -> tuple[Settings, tuple[str, ...]]:
+    """Return the settings of a file from elsewhere without what only a user may decide, and the names left out.
+
+    These are `REACH`, every other model that is given the conversation, paths of files, and strategies that are not
+    installed under a name of their own: importing one by its path runs whatever lies there.
+    """
+    plain = Settings()
+    found: dict[str, Any] = {name: getattr(plain, name) for name in REACH}
+    profiles = {name: {**table, "writer": None} for name, table in settings.profiles.items() if table.get("writer")}
+    found["profiles"] = {
+        name: {key: value for key, value in profiles.get(name, table).items() if value is not None}
+        for name, table in settings.profiles.items()
+    }
+    stages = read_stages(settings.strategy)
+    if not all(is_installed(stage.name) for stage in stages):
+        found["strategy"] = plain.strategy
+    elif any(WRITES in stage.settings for stage in stages):
+        found["strategy"] = write_stages(Stage(stage.name, _without_model(stage.settings)) for stage in stages)
+    if settings.tokenizer is not None and re.search(r"[/\\]|\.json$", settings.tokenizer):
+        found["tokenizer"] = None
+    changed = {name: value for name, value in found.items() if value != getattr(settings, name)}
+    return msgspec.structs.replace(settings, **changed), tuple(sorted(changed))
+
+
+def _without_model(settings: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in settings.items() if key != WRITES}
+
+
+def _texts(value: Any, key: str = "") -> Iterator[tuple[str, str]]:
+    """Yield all texts in a value, each with its key."""
+    match value:
+        case str():
+            yield key, value
+            if key == "strategy":
+                for stage in read_stages(value):
+                    yield from _texts(list(stage.settings.values()), "strategy.settings")
+        case dict():
+            for name, each in value.items():
+                yield from _texts(each, f"{key}.{name}".lstrip("."))
+        case list() | tuple():
+            for each in value:
+                yield from _texts(each, key)
+
+
+CONTEXT = "contextStrategy"
+"""The field of `plugin.json` that is ours; one without it belongs to somebody else."""
+
+FIELDS = ("type", "pluginId", "config")
+TYPE = "plugin"
+
+WRITER = "writer"
+"""Our word for the model that writes, which is a setting of the session and not of a strategy."""
+
+STANDARD: dict[str, tuple[str, dict[str, str]]] = {
+    "std-sliding-window-strategy": ("sliding-window", {"keep": "keep", "quote": "quote"}),
+    "std-summarization-strategy": (
+        "summarize",
+        {"threshold": "threshold", "batch": "batch", "compressionModel": WRITER},
+    ),
+    "std-extraction-strategy": ("extract", {"schema": "schema", "compressionModel": WRITER}),
+}
+"""Our strategies by their standard names, and our words for their config."""
+
+_ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:/@-]*")
+
+
+def from_plugin(place: str, values: dict[str, Any]) -> dict[str, Any]:
+    """Return the settings that a `plugin.json` states; another `pluginId` than ours is the name of a plug-in."""
+    try:
+        return _read(values.get(CONTEXT))
+    except SettingError as error:
+        raise error.at(place) from None
+
+
+def _read(context: Any) -> dict[str, Any]:
+    if not isinstance(context, dict):
+        raise SettingError(CONTEXT, context, f"an object with {', '.join(FIELDS)}")
+    for field, value in context.items():
+        if field not in FIELDS:
+            raise SettingError.unknown(field, value, FIELDS, table=CONTEXT)
+    if context.get("type", TYPE) != TYPE:
+        raise SettingError(f"{CONTEXT}.type", context["type"], repr(TYPE))
+    plugin, config = context.get("pluginId"), context.get("config", {})
+    if not isinstance(plugin, str) or not _ID.fullmatch(plugin):
+        raise SettingError(f"{CONTEXT}.pluginId", plugin, f"one of {', '.join(STANDARD)}, or the name of a plug-in")
+    if not isinstance(config, dict):
+        raise SettingError(f"{CONTEXT}.config", config, "an object")
+    if plugin not in STANDARD:
+        return _settings(plugin, config)
+    strategy, words = STANDARD[plugin]
+    values: dict[str, Any] = {}
+    for key, value in config.items():
+        if key not in words:
+            raise SettingError.unknown(key, value, words, table=f"{CONTEXT}.config")
+        _check_word(f"{CONTEXT}.config.{key}", words[key], value)
+        values[words[key]] = value
+    model = values.pop(WRITER, None)
+    return _settings(strategy, values) | ({} if model is None else {WRITER: writer_of(model)})
+
+
+def _settings(strategy: str, config: dict[str, Any]) -> dict[str, Any]:
+    return {"strategy": strategy, "strategies": {strategy: config}} if config else {"strategy": strategy}
+
+
+def _check_word(place: str, word: str, value: Any) -> None:
+    """Refuse a value that the strategy would refuse later, without naming the file."""
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    whole = number and isinstance(value, int)
+    text = isinstance(value, str) and bool(value)
+    checks = {
+        "threshold": (whole and value >= 1, "a whole number from 1 on"),
+        "batch": (whole and value >= 1, "a whole number from 1 on"),
+        "keep": (whole and value >= 0, "a whole number from 0 on"),
+        "quote": (number and 0 <= value <= 1, "a share of the window from 0 to 1"),
+        "schema": (text or isinstance(value, dict), "a JSON schema, or the path of one"),
+        WRITER: (text and writer_of(value), "a model of Anthropic, OpenAI or Google, or `openai:NAME@ADDRESS`"),
+    }
+    valid, allowed = checks[word]
+    if not valid:
+        raise SettingError(place, value, allowed)
+
 
 OWN = "windowsill.toml"
 PROJECT = "pyproject.toml"

@@ -9,11 +9,12 @@ from windowsill.models.catalog import (
     Ratios,
     find,
     find_known,
+    is_overflow,
+    learn_window,
     names,
     signs_calls,
     wants_reasoning,
 )
-from windowsill.models.overflow import is_overflow, learn_window
 from windowsill.models.prices import Prices, known_prices, prices, record_usage
 
 __all__ = [

@@ -17,7 +17,7 @@ from typing import Literal
 import msgspec
 
 from windowsill.config import Settings, read_settings
-from windowsill.config.trust import without_reach
+from windowsill.config.load import without_reach
 from windowsill.errors import DamagedError, FormatError, InputError
 from windowsill.history.entries import ROOT, Entry
 from windowsill.history.head import call_meta

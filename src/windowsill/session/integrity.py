@@ -13,7 +13,7 @@ from windowsill.history.head import call_meta, is_whole_snapshot
 from windowsill.history.view import message_meta
 from windowsill.journal.reader import CHUNK, SAME, JournalReader, output_digest
 from windowsill.outputs.parts import INDEXES, PARTS, copies, find_stored
-from windowsill.search.index import passages_between
+from windowsill.search.archive import passages_between
 from windowsill.session.audit import is_blob
 from windowsill.store import SessionInfo, Store
 from windowsill.store.search_index import Filters, Passage

@@ -1,4 +1,8 @@
-"""Finds tool outputs that can be masked, oldest first, and the lines that stand for them."""
+"""Mask: old tool outputs become a line that says what was there; calls and words stay as they are.
+
+It comes in batches, oldest first, and is sticky: what is masked stays so, and until the high mark is passed again the
+request only grows at its end. Other strategies use its masker.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +14,14 @@ from typing import TypeAlias
 
 import msgspec
 
+from windowsill.budget import Budget, Size, tokens_of
 from windowsill.history.folds import BlockSpan, Proposal
 from windowsill.history.proposals import replace_block
 from windowsill.history.view import Item, View
 from windowsill.messages import Block, Document, Image, Message, OutputRef, Text, ToolResult, ToolUse, text_length
 from windowsill.outputs.parts import ref_at
 from windowsill.outputs.show import TRIMMED, trimmed_note
+from windowsill.strategies.base import MEASURED, Plan, Strategy, check_count, check_words
 from windowsill.text import shorten
 from windowsill.tokens import Weight
 from windowsill.tool_arguments import Arguments
@@ -299,3 +305,40 @@ def _media(content: tuple[Block, ...]) -> list[Block]:
 def _is_masked(block: ToolResult) -> bool:
     first = block.content[0] if len(block.content) == 1 else None
     return isinstance(first, Text) and first.text.startswith(TRIMMED)
+
+
+class Mask(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Masks the oldest tool outputs; the latest `keep` and those of exempt tools stay."""
+
+    keep: int = 3
+    """The latest outputs that are never masked; those the model has not answered to yet stay as well."""
+    exempt: tuple[str, ...] = EXEMPT
+    """Tools whose outputs are never masked, by name or pattern (`*` for anything), in lower or upper case."""
+    inputs: bool = False
+    """True to clear long arguments, such as the text of a written file, of the calls whose outputs are masked."""
+    batch: Size = "20%"
+    """The least that a batch frees, in tokens or as a share of what a request may have; less is not worth the cached
+    prefix: the request grows to its limit, where the oldest messages are cut down to the low mark."""
+
+    name = "mask"
+
+    def __post_init__(self) -> None:
+        check_count(self, "keep", "outputs")
+        check_words(self, "exempt")
+        tokens_of(self.batch, MEASURED, "batch")
+
+    def plan(self, view: View, budget: Budget) -> Plan:
+        """Mask the oldest outputs until the low mark is reached."""
+        total = budget.fixed + view.tokens()
+        wanted = budget.to_hide(total)
+        if wanted <= 0:
+            return Plan()
+        batch = tokens_of(self.batch, budget.limit, "batch")
+        masker = Masker(view, self.keep, self.exempt, inputs=self.inputs)
+        chosen = masker.oldest(max(wanted, batch))
+        saved = sum(output.saves for output in chosen)
+        if saved < batch:
+            notes = (f"mask: {saved:,} tokens are no batch of {batch:,}",) if saved else ()
+            return Plan(middle=masker.items, notes=notes)
+        reason = f"{total:,} tokens passed {budget.high:,}"
+        return Plan(proposals=mask_outputs(chosen, strategy=self.name, reason=reason), middle=masker.items)

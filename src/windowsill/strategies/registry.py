@@ -129,7 +129,7 @@ BUILT_IN = {
     "extract": "windowsill.strategies.extract:Extract",
     "importance": "windowsill.strategies.importance:Importance",
     "layered": "windowsill.strategies.layered:Layered",
-    "mask": "windowsill.strategies.mask:Mask",
+    "mask": "windowsill.strategies.masks:Mask",
     "native": "windowsill.strategies.native:Native",
     "outputs": "windowsill.strategies.outputs:Outputs",
     "priority": "windowsill.strategies.priority:Priority",

@@ -22,8 +22,7 @@ from windowsill.strategies.base import (
     oldest_until_free,
     units_before,
 )
-from windowsill.strategies.mask import Mask
-from windowsill.strategies.masks import UNNAMED, is_exempt, result_keys, tool_names
+from windowsill.strategies.masks import UNNAMED, Mask, is_exempt, result_keys, tool_names
 
 LARGEST_TTL = 30 * 86_400
 """Seconds: an observation that is a month old is none."""

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from windowsill.agent.models.base import Answer, Delta, DeltaKind, Model, ModelRequest
-from windowsill.agent.models.function import FunctionModel
+from windowsill.agent.models.base import Answer, Delta, DeltaKind, FunctionModel, Model, ModelRequest
 from windowsill.agent.models.http_model import HttpModel
 from windowsill.errors import InputError
 from windowsill.providers.faults import FaultKind, ModelError

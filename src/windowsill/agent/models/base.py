@@ -1,22 +1,23 @@
-"""The seam between the loop and a model: the question, the answer, and what all models need for both."""
+"""The seam between the loop and a model: the question, the answer, what all models need, and one behind a function."""
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager, nullcontext
+from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from typing import Any, Literal, TypeAlias
 
 import msgspec
 
-from windowsill import providers
+from windowsill import providers, user_function
 from windowsill.compose import Payload
 from windowsill.errors import FormatError
-from windowsill.messages import Message, Reasoning, Text, ToolUse, Usage
-from windowsill.providers.faults import ModelError, reported_error
+from windowsill.messages import Message, Reasoning, Text, ToolUse, Usage, text_message
+from windowsill.providers.faults import ModelError, from_exception, hide_keys, reported_error
 from windowsill.providers.request_fields import complete_body, limit_field
 from windowsill.providers.streams import CallDelta, CallStarted, Event, ReasoningDelta, TextDelta
-from windowsill.providers.wire import any_decoder, decode
+from windowsill.providers.wire import any_decoder, decode, to_bytes
 
 NO_NAME = "unknown"
 """The model of an answer where nobody says one: the providers' own clients want some name."""
@@ -148,3 +149,60 @@ def render_reply(
 ) -> bytes:
     """Make an answer that holds this message; one that is not `whole` does not say that it ended."""
     return providers.get(format).render_reply(message, model=model or NO_NAME, usage=usage, whole=whole)
+
+
+class FunctionModel(Model):
+    """Asks `function(request)`, which may be async; one that is not is run in a thread.
+
+    `request` is the decoded body in `format`, complete but for streaming. The function gives text, or a response in
+    that format: a dictionary, an object of an SDK, or bytes. What it raises becomes a `ModelError`.
+    """
+
+    def __init__(
+        self,
+        function: Callable[[dict[str, Any]], Any],
+        *,
+        format: str = "openai",
+        name: str = "",
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.name = name
+        self.format = providers.get(format).name
+        self._function = function
+        self._called = getattr(function, "__name__", type(function).__name__)
+        self._clock = clock
+
+    def __repr__(self) -> str:
+        return f"<model function:{self._called}>"
+
+    async def ask(self, request: ModelRequest, listen: Callable[[Delta], None]) -> Answer:
+        """Return the answer of the function."""
+        began = self._clock()
+        decoded = decoded_request(request, self.format, self.name)
+        try:
+            result = await user_function.call(self._function, decoded)
+        except Exception as error:  # noqa: BLE001 whatever a user's function raises, the loop hears of it by one name
+            raise from_exception(error, self._called) from None
+        body = self._body(result)
+        emit_answer(body, self.format, listen, hide_keys)
+        return Answer(body=body, seconds=self._clock() - began)
+
+    def _body(self, given: Any) -> bytes:
+        try:
+            if isinstance(given, str):
+                return render_reply(text_message("assistant", given), self.format, model=self.name)
+            return self._whole_reply(to_bytes(given))
+        except FormatError as error:
+            remedy = "return text, or a response of the provider"
+            raise ModelError("malformed", f"{self._called}: {error.what}", remedy=remedy) from None
+
+    def _whole_reply(self, body: bytes) -> bytes:
+        """Return an answer as it is, and a message that came alone in an answer around it."""
+        with suppress(FormatError):
+            providers.get(self.format).read_reply(body)
+            return body
+        with suppress(FormatError):
+            messages = providers.read_added(body, format=self.format).messages
+            if len(messages) == 1 and messages[0].role == "assistant" and body.lstrip()[:1] == b"{":
+                return render_reply(messages[0], self.format, model=self.name)
+        return body

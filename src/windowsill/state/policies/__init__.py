@@ -6,8 +6,7 @@ that change between the check and the use, are the operating system's to guard.
 
 from __future__ import annotations
 
-from windowsill.state.policies.guard import Approval, Approve, Guard, Verdict
-from windowsill.state.policies.hosts import Hosts
+from windowsill.state.policies.guard import Approval, Approve, Guard, Hosts, Verdict
 from windowsill.state.policies.paths import ForbiddenPaths
 
 __all__ = ["Approval", "Approve", "ForbiddenPaths", "Guard", "Hosts", "Verdict"]
