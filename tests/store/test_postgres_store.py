@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -23,6 +24,7 @@ from windowsill.errors import ConflictError, LockedError, NotFoundError, StoreEr
 from windowsill.search import Archive
 from windowsill.store import Place, open_store
 from windowsill.store.postgres import PostgresStore
+from windowsill.store.postgres import pool as pool_module
 from windowsill.store.postgres import store as store_module
 from windowsill.store.postgres.schema import applied, script
 from windowsill.store.statements import Migration, migrations
@@ -110,6 +112,25 @@ def test_an_append_to_a_session_that_is_deleted_meanwhile_finds_none(store: Post
         db.execute("DELETE FROM shared.session")
     writer.join()
     assert (len(failures), everything(store)) == (1, [])
+
+
+def test_a_holder_that_falls_silent_keeps_nobody_waiting(store: PostgresStore, monkeypatch: pytest.MonkeyPatch):
+    """The server ends the transaction of a machine that is gone or stands still; others write, and it learns of it."""
+    monkeypatch.setattr(pool_module, "SILENT_SECONDS", 1)
+    (first,) = chain(1)
+    others = ThreadPoolExecutor(1)
+
+    def stand_still() -> None:
+        with store.exclusive("s"):
+            store.append("s", 0, chain(1, name="held"))
+            written = others.submit(store.append, "s", 0, [first])
+            assert wait([written], timeout=30).done
+            store.append("s", 1, chain(1, after=first))
+
+    with pytest.raises(StoreError, match=r"silent for too long.*nothing of it was written"):
+        stand_still()
+    others.shutdown()
+    assert everything(store) == [first]
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])

@@ -29,6 +29,7 @@ from windowsill.store.codec import DELETED, FACTS, SETTINGS, Packing, packing_of
 from windowsill.store.postgres.pool import (
     Address,
     Connections,
+    begin,
     connect,
     execute,
     is_lost,
@@ -310,7 +311,7 @@ class PostgresStore:
 
         def take(db: psycopg.Connection[Any]) -> tuple[str | None, float]:
             about: dict[str, object] = {"session": session, "holder": holder}
-            with db.transaction():
+            with begin(db):
                 ((_, clock),) = execute(db, self._sql["wait_for_lease"], about)
                 at = clock if now is None else now
                 held = [Lock(*row) for row in execute(db, self._sql["lease"], about)]

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from windowsill.store.postgres.pool import Connection, Connections, execute
+from windowsill.store.postgres.pool import Connection, Connections, begin, execute
 from windowsill.store.search_index import (
     APART,
     Filters,
@@ -178,7 +178,7 @@ class PostgresIndex:
         """Work on the passages of a session while nobody else does; `None` when there is no such session."""
 
         def change(db: Connection) -> T | None:
-            with db.transaction():
+            with begin(db):
                 if not execute(db, self._sql["hold_passage_session"], {"session": session}):
                     return None
                 (row,) = execute(db, self._sql["passage_sessions"], {"sessions": [session]})
