@@ -197,6 +197,13 @@ def test_pin_keeps_a_message_in_the_window(place):
     assert sessions("explain", "work-", last, "--json", place=place).json["why"].startswith("no fold hides it")
 
 
+def test_pin_says_that_a_message_is_hidden_already(place):
+    """It comes back only when the fold is undone."""
+    listed = sessions("show", "work-", "--messages", "--json", place=place).json["messages_list"]
+    id, fold = next((each["id"], each["fold"]) for each in listed if each["state"] == "hidden")
+    assert sessions("pin", "work-", id, place=place).out == f"pinned {id}; hidden until {fold} is unfolded\n"
+
+
 def test_delete_asks_first(place):
     """Where nobody can be asked, it needs `--yes`; then the session and its snapshot files are gone."""
     with Session.open("works", store=place) as session:

@@ -26,7 +26,7 @@ from windowsill.cli.output import print_warning
 from windowsill.cli.session_ids import complete_sessions, open_store_at, store_option
 from windowsill.errors import InputError, log
 from windowsill.extras import extra
-from windowsill.text import printable_line, shorten
+from windowsill.text import count_of, printable_line, shorten
 
 if TYPE_CHECKING:
     from windowsill.agent import Engine, Event, Result
@@ -300,9 +300,9 @@ class Screen:
         share = used.cached / read if read else 0.0
         cost = f"${used.cost:.4f}" if used.cost or not used.model_calls else "cost unknown"
         click.echo(
-            f"-- {used.model_calls} turns, {used.tool_calls} tool calls, {used.seconds:.0f} s; {read:,} tokens read "
-            f"({share:.0%} cached), {used.output:,} written, {cost}; {len(session.folds)} folds in session "
-            f"{session.id!r}"
+            f"-- {count_of(used.model_calls, 'turn')}, {count_of(used.tool_calls, 'tool call')}, {used.seconds:.0f} s; "
+            f"{read:,} tokens read ({share:.0%} cached), {used.output:,} written, {cost}; "
+            f"{count_of(len(session.folds), 'fold')} in session {session.id!r}"
         )
 
 

@@ -250,7 +250,9 @@ def pin(id: str, messages: tuple[str, ...], place: str | None, *, off: bool) -> 
         for typed in messages:
             message = find_entry(session, typed, "message")
             session.pin(message, off=off)
-            print_line(f"{'unpinned' if off else 'pinned'} {message}")
+            told = session.explain(message)
+            still = "" if off or told.visible or not told.folds else f"; hidden until {told.folds[0].id} is unfolded"
+            print_line(f"{'unpinned' if off else 'pinned'} {message}{still}")
 
 
 @click.command()

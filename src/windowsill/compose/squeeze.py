@@ -38,7 +38,7 @@ from windowsill.strategies import foldable_units
 from windowsill.strategies.base import held_places, join_neighbours
 from windowsill.strategies.selection import notice
 from windowsill.strategies.working_set import FACTS, list_lines, list_names, words_said
-from windowsill.text import cut_middle, keep_ends
+from windowsill.text import count_of, cut_middle, keep_ends
 from windowsill.tokens import Scale, Weight
 
 TRIES = 8
@@ -388,7 +388,8 @@ def hide_held(view: View, budget: Budget) -> Proposal | None:
         item = view.items[place]
         excess -= view.tokens(item)
         runs.append(_hidden(view, [item], None))
-    return _proposal("truncate", f"{len(runs)} instructions or requests did not fit the window at all", runs)
+    reason = f"{count_of(len(runs), 'message')} with instructions or requests did not fit the window at all"
+    return _proposal("truncate", reason, runs)
 
 
 def hide_passing(view: View, items: Sequence[Item]) -> Proposal | None:

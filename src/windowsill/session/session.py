@@ -478,7 +478,10 @@ class Session:
             return undone
 
     def pin(self, message_id: str, *, off: bool = False) -> None:
-        """Never hide this message; with `off`, let it be hidden again."""
+        """Never hide this message from now on; with `off`, let it be hidden again.
+
+        One that a fold hides already comes back when that is undone (`unfold`).
+        """
         self.mark(message_id, add=() if off else ("pinned",), remove=("pinned",) if off else ())
 
     def mark(self, message_id: str, *, add: Sequence[Mark] = (), remove: Sequence[Mark] = ()) -> None:
