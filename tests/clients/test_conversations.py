@@ -177,12 +177,18 @@ def test_an_edited_list_is_a_branch_of_its_conversation():
 @pytest.mark.parametrize("reminder", [[], [{"role": "system", "content": "Keep the rules."}]])
 @pytest.mark.parametrize("words", ["", "\n\nKeep the rules."])
 @pytest.mark.parametrize("examples", [[], [user("An example"), says("So.")]])
-def test_a_reminder_that_a_client_takes_back_does_not_begin_another_conversation(reminder, words, examples):
+@pytest.mark.parametrize("starts_again", [False, True], ids=["one run", "starts again"])
+def test_a_reminder_that_a_client_takes_back_does_not_begin_another_conversation(
+    reminder, words, examples, starts_again
+):
     """Behind the last question, in its words or in a message: the next list has neither, and goes on all the same."""
     store = MemoryStore()
     conversations = Conversations(None, store=store)
     told = [*examples]
     for number in range(5):
+        if starts_again:
+            conversations.close()
+            conversations = Conversations(None, store=store)
         question = f"Question {number}"
         sent = ask(conversations, [*told, user(question + words), *reminder], f"Answer {number}")
         assert [text.removesuffix("\n\nKeep the rules.") for text in sent if text != "Keep the rules."] == [

@@ -29,6 +29,9 @@ Chooser: TypeAlias = Callable[[dict[str, Any]], str | None]
 MOST_OPEN = 64
 """Sessions that are kept open; the one that was not used for longest is closed first, and opened again when needed."""
 
+MOST_REOPENED = 8
+"""Sessions of an earlier run of the program in which a question is looked for that lost its reminder."""
+
 LONGEST_ID = 400
 """Characters of a session's id that stand in those of the sessions beside it."""
 
@@ -73,6 +76,7 @@ class Conversations:
         self._options = dict(options or {})
         self._opened: Store | None = None
         self._sessions: OrderedDict[str, Session] = OrderedDict()
+        self._reopened = False
         self._lock = Lock()
 
     def resume(self, request: Request, body: bytes, model: str | None) -> tuple[Session, Resumed]:
@@ -138,11 +142,20 @@ class Conversations:
             if history.ends_at(place.key):
                 return session
             shared = shared or (session if history.has_answer(place.seq) else None)
-        if shared is None and main is None:
-            with self._lock:
-                recent = list(reversed(self._sessions.values()))
+        if shared is None and main is None and any(message.role == "assistant" for message in request.messages):
+            recent = self._recent(model)
             shared = next((session for session in recent if client_history(session).shortened_by(request)), None)
         return shared
+
+    def _recent(self, model: str | None) -> list[Session]:
+        """Return the sessions that are open, the last used first; once, those of an earlier run are opened too."""
+        if not self._reopened:
+            self._reopened = True
+            last = [info.id for info in self._store().sessions() if self._within in info.id][:MOST_REOPENED]
+            for id in reversed([id for id in last if id not in self._sessions]):
+                self._get(id, model)
+        with self._lock:
+            return list(reversed(self._sessions.values()))
 
     def _begin(self, main: Session | None, model: str | None) -> Session:
         name = uuid.uuid4().hex
