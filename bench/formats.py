@@ -175,10 +175,10 @@ def _streams(name: str, words: int) -> None:
     show(f"{name}: feeding {count:,} events against splitting and decoding", f"{taken / base:.2f} x", nanoseconds)
     with _server(sent) as address:
         raw, decoded, fed = _over_socket(address, name)
-        share, least = fed / raw - 1, decoded / raw - 1
-        without = f"{raw / count * 1e9:,.0f} ns an event without; splitting and decoding alone {least:+.1%}"
-        figure = f"{name}: feeding while reading from a socket, event by event"
-        show(figure, f"{share:+.1%}", f"<= 10% ({without})", met=share <= 0.10)
+        # No target: 10 % of reading bytes is less than decoding them costs. What a user pays is measured in `_wrapped`.
+        figure = f"{name}: feeding while reading bytes from a socket, event by event"
+        least = f"splitting and decoding alone {decoded / raw - 1:+.1%}; {raw / count * 1e9:,.0f} ns an event without"
+        show(figure, f"{fed / raw - 1:+.1%}", least)
 
 
 _decode = msgspec.json.Decoder().decode

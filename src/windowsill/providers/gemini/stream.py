@@ -433,15 +433,16 @@ class EventParser(sse.Parser):
 
     def feed(self, chunk: bytes) -> list[sse.Event]:
         """Return the events that end in this chunk, and the error."""
-        return super().feed(chunk) + self._take_bare()
+        found = super().feed(chunk)
+        return self._with_bare(found) if self._bare else found
 
     def close(self) -> list[sse.Event]:
         """Return what lacks nothing but its end."""
-        return super().close() + self._take_bare()
+        return self._with_bare(super().close())
 
-    def _take_bare(self) -> list[sse.Event]:
-        found, self._bare = self._bare, []
-        return found
+    def _with_bare(self, found: list[sse.Event]) -> list[sse.Event]:
+        bare, self._bare = self._bare, []
+        return found + bare
 
     def _field(self, line: bytes) -> None:
         if line.lstrip()[:1] in _JSON or self._json.begun:
