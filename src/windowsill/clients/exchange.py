@@ -207,8 +207,8 @@ class Exchange:
             self._call.keep_open()
         self._stream = streams.stream(self._format)
 
-    def feed(self, chunk: bytes) -> None:
-        """Take bytes of a streamed answer as they pass by: they are kept, and read together."""
+    def feed(self, chunk: bytes) -> bytes:
+        """Return bytes of a streamed answer as they pass by: they are kept, and read together."""
         if not self._heard and chunk.strip():
             self._heard = True
             if self._call is not None:
@@ -219,6 +219,7 @@ class Exchange:
         self._held_size += len(chunk)
         if self._held_size >= MOST_HELD and not self._whole:
             self._read_held()
+        return chunk
 
     def _read_held(self) -> None:
         stream, self._stream = self._stream, None

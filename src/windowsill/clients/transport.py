@@ -132,14 +132,11 @@ class _BaseStream:
 
 class _Stream(_BaseStream):
     def __iter__(self) -> Iterator[bytes]:
-        response, exchange = self._response, self._exchange
-        # What is not packed is taken as it comes: the library's own way through it costs more than all we do.
-        for chunk in response.iter_bytes() if PACKED in response.headers else response.stream:
-            if exchange is not None:
-                exchange.feed(chunk)
-            yield chunk
-        self._end()
-        response.close()
+        response = self._response
+        # What is not packed is taken as it comes: the library's own way through it costs more than all we do. Whoever
+        # reads to the end closes the stream then.
+        chunks = response.iter_bytes() if PACKED in response.headers else response.stream
+        return iter(chunks) if self._exchange is None else map(self._exchange.feed, chunks)
 
     def close(self) -> None:
         self._end()
@@ -150,9 +147,7 @@ class _AsyncStream(_BaseStream):
     async def __aiter__(self) -> AsyncIterator[bytes]:
         response, exchange = self._response, self._exchange
         async for chunk in response.aiter_bytes() if PACKED in response.headers else response.stream:
-            if exchange is not None:
-                exchange.feed(chunk)
-            yield chunk
+            yield chunk if exchange is None else exchange.feed(chunk)
         await to_thread.run_sync(self._end)
         await response.aclose()
 

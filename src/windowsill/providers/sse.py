@@ -81,14 +81,7 @@ class Parser:
     def _take(self, lines: list[bytes], found: list[Event]) -> None:
         data = self._data
         for line in lines:
-            if self._plain and line.startswith(b"data: "):
-                data.append(line[6:])
-                self._data_size += len(line)
-            elif self._plain and line.startswith(b"event: "):
-                self._name = line[7:]
-            elif line:
-                self._field(line)
-            else:
+            if not line:
                 if data:
                     if self._data_size > self._limit:
                         # What came before it in the same chunk is given first; the next call then says it.
@@ -99,6 +92,13 @@ class Parser:
                     data.clear()
                     self._data_size = 0
                 self._name = b""
+            elif self._plain and line.startswith(b"data: "):
+                data.append(line[6:])
+                self._data_size += len(line)
+            elif self._plain and line.startswith(b"event: "):
+                self._name = line[7:]
+            else:
+                self._field(line)
 
     def _field(self, line: bytes) -> None:
         """Take a field; a comment has an empty name, unknown names are left out."""
