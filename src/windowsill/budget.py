@@ -61,8 +61,21 @@ class CachePrices(msgspec.Struct, frozen=True, kw_only=True):
 
     read: float = 0.1
     write: float = 1.25
+    output: float = 5.0
+    """A token that the model writes."""
     lifetime: float = 300.0
     """Seconds."""
+
+
+class WriterPrices(msgspec.Struct, frozen=True, kw_only=True):
+    """The prices of the model that writes summaries, against a token that the session's own reads afresh."""
+
+    input: float = 0.0
+    output: float = 0.0
+    shared: bool = False
+    """It reads what the session's own model has cached."""
+    seconds: float = 0.0
+    """The seconds that its last text took."""
 
 
 class Budget(msgspec.Struct, frozen=True, kw_only=True):
@@ -89,8 +102,11 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True):
     """The size of the model in its family."""
     refs: bool = True
     """The model is offered the tool that reads outputs by their refs: what is cut stays within its reach."""
-    writer: bool = False
-    """A model writes summaries."""
+    writer: WriterPrices | None = None
+    """The prices of the model that writes summaries, where one does."""
+    bound_after: int | None = None
+    """The entry behind which signed reasoning is void once its past was edited; `None` where a model takes it with any
+    past."""
     cache: CachePrices = CachePrices()
     phase: str = ""
     """The phase of the work, for strategies under which requests tell the state,"""

@@ -66,6 +66,20 @@ def test_without_tools_a_giant_is_shown_by_its_structure():
     assert session.folds[-1].after < 128_000 // 2
 
 
+def test_without_tools_what_the_model_has_read_is_left_to_the_strategy():
+    """An output above the limits is cut when it is first shown, or not by them: the cached prefix stays whole."""
+    session = working("short", strategy="economy", window=6_000)
+    names = [f"Q{number:04}" for number in range(900)]
+    session.add({"role": "assistant", "content": [use("late")]})
+    session.add({"role": "user", "content": [result("late", json.dumps(names))]})
+    session.compose_sync()
+    assert not session.folds
+    session.add({"role": "assistant", "content": "Read."})
+    session.add({"role": "user", "content": "Go on. " * 1_500})
+    session.compose_sync()
+    assert {fold.strategy for fold in session.folds} == {"economy"}
+
+
 def test_all_outputs_together_stay_within_their_budget():
     """The oldest are trimmed in batches where they can be read again."""
     session = working(*["words of it\n" * 1_000] * 12, strategy="condense")

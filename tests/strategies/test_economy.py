@@ -12,7 +12,7 @@ from support.examples import examples
 from support.sessions import TASK, opened
 from support.strategies import BUDGET, chat, conversations, follow, keeps_its_promises
 from windowsill import Budget, Session, SettingError
-from windowsill.budget import CachePrices
+from windowsill.budget import CachePrices, WriterPrices
 from windowsill.store.memory import MemoryStore
 from windowsill.strategies.economy import Economy
 from windowsill.strategies.working_set import (
@@ -52,10 +52,11 @@ def read(session, number, lines, *, path="src/app.py", at=None):
     session.add({"role": "user", "content": [result(f"r{number}", "\n".join(lines))]}, at=at)
 
 
-def work(session, calls, *, start=0, at=None):
+def work(session, calls, *, start=0, at=None, path="src/app_{}.py"):
     """Calls that read a file of about 500 tokens each."""
     for number in range(start, start + calls):
-        read(session, number, [f"value_{number}_{line} = compute({line})" for line in range(45)], at=at)
+        lines = [f"value_{number}_{line} = compute({line})" for line in range(45)]
+        read(session, number, lines, path=path.format(number), at=at)
 
 
 def stand_ins(session):
@@ -336,7 +337,7 @@ def test_without_a_model_nothing_is_asked_for(session):
     work(session, 60)
     (proposal,) = Economy().plan(session.view, ROOMY).proposals
     assert all(brief is None for brief in proposal.briefs)
-    (proposal,) = Economy().plan(session.view, msgspec.structs.replace(ROOMY, writer=True)).proposals
+    (proposal,) = Economy().plan(session.view, msgspec.structs.replace(ROOMY, writer=WriterPrices())).proposals
     assert [brief.beside for brief in proposal.briefs] == [True]
 
 
@@ -459,11 +460,11 @@ def handlers(count):
 def test_the_passage_that_was_spoken_of_is_kept(session):
     """Of a file that does not fit, the lines that have the words of the last messages are what is worked on."""
     session.add(TASK)
-    work(session, 30)
+    work(session, 30, path="src/app.py")
     read(session, 30, handlers(80), path="src/handlers.py")
     session.add({"role": "assistant", "content": "I shall change handler_57 next."})
     session.add({"role": "user", "content": "Yes, but look at the others first. " * 30})
-    work(session, 10, start=31)
+    work(session, 10, start=31, path="src/app.py")
     follow(session, Economy(lines=0.1), ROOMY, rounds=1)
     text = "\n".join(stand_ins(session))
     assert "step 57 11 of it" in text

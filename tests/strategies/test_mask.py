@@ -319,3 +319,13 @@ def test_a_plan_keeps_every_promise(turns, share, keep):
     if view.tokens_of(view.after(spans)) > budget.low:
         short = {id for item in view.items if view.tokens(item) <= 40 * len(item.results) for id in item.results}
         assert set(order[:stays]) <= {*gone, *short}
+
+
+def test_the_preview_of_one_long_line_is_its_beginning():
+    """The end of what is looked at of it is no last word: a piece of its middle would tell nothing."""
+    values = "[" + ", ".join(f'"Q{number:05}"' for number in range(2_000)) + "]"
+    session = steps(("list", values), ("read", "word " * 20))
+    (proposal,) = Mask(keep=1, batch=1).plan(session.view, tight(session.view)).proposals
+    (line,) = (block.text for block in proposal.stand_ins[0].content)
+    assert '["Q00000", "Q00001"' in line
+    assert " ... " not in line

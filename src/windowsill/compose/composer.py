@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from windowsill import providers, strategies, telemetry
-from windowsill.budget import Budget, budget_for
+from windowsill.budget import Budget, WriterPrices, budget_for
 from windowsill.compose.managed import ManagerCalls, fit_managed, history_of
 from windowsill.compose.model_context import ModelContext
 from windowsill.compose.payload import (
@@ -273,9 +273,9 @@ class Composer:
         )
         if strategy.priced and not stateless and 2 * (fixed + view.tokens()) > found.limit:
             # Only then a strategy weighs what a fold costs, and what it saves.
-            found = msgspec.structs.replace(found, cache=self.context.cache_prices)
-        if self.summaries.writer is not None:
-            found = msgspec.structs.replace(found, writer=True)
+            found = self.context.priced(found, self.summaries)
+        elif self.summaries.writer is not None:
+            found = msgspec.structs.replace(found, writer=WriterPrices())
         if view.restored and view.unfolded():
             # What somebody had shown again stays until the window is too small for it.
             found = msgspec.structs.replace(found, high=found.limit)

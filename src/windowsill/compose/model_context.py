@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import msgspec
 
 from windowsill import models, tokens
-from windowsill.budget import CachePrices
+from windowsill.budget import Budget, CachePrices, WriterPrices
+from windowsill.compose.summaries import SummaryQueue
 from windowsill.config import Settings
 from windowsill.errors import UnknownModelError, log
 from windowsill.messages import Usage
@@ -81,7 +82,23 @@ class ModelContext:
         except ImportError:
             return CachePrices(lifetime=lifetime)
         fresh = found.input or 1.0
-        return CachePrices(read=found.cache_read / fresh, write=found.cache_write / fresh, lifetime=lifetime)
+        return CachePrices(
+            read=found.cache_read / fresh,
+            write=found.cache_write / fresh,
+            output=found.output / fresh,
+            lifetime=lifetime,
+        )
+
+    def priced(self, budget: Budget, summaries: SummaryQueue) -> Budget:
+        """Return the budget with all that a strategy needs that decides by prices."""
+        writer, bound = summaries.writer, self.demands.bound_reasoning
+        paid = writer_prices(writer.name, self.model) if writer is not None else None
+        return msgspec.structs.replace(
+            budget,
+            cache=self.cache_prices,
+            writer=paid and msgspec.structs.replace(paid, seconds=summaries.seconds),
+            bound_after=self.demands.refused if bound else None,
+        )
 
     def _find(self) -> Model:
         settings = self.settings
@@ -200,3 +217,22 @@ class ModelContext:
             "error_percent": self.error or 0.0,
             "unseen": self.unseen,
         }
+
+
+@lru_cache(16)
+def writer_prices(name: str, model: Model) -> WriterPrices:
+    """Return the prices of a writer (`provider:model`) against those of the session's model; nothing where unknown.
+
+    A provider alone asks the session's own model, which has read most of it already.
+    """
+    named = name.partition(":")[2]
+    known = models.find_known(named) if named else model
+    if known is None:
+        return WriterPrices()
+    try:
+        own, paid = models.prices(model), models.prices(known)
+    except ImportError:
+        return WriterPrices()
+    if not (own.known and paid.known and own.input):
+        return WriterPrices()
+    return WriterPrices(input=paid.input / own.input, output=paid.output / own.input, shared=known.name == model.name)

@@ -150,6 +150,8 @@ class SummaryQueue:
         self._given_up: SummaryJob | None = None
         self.notes: list[str] = []
         """Faults that are in the notes of no text."""
+        self.seconds = 0.0
+        """The seconds that the last text took."""
         self._wait = self._left_to_wait = wait
         self._waiting_for: RequestSpec | None = None
         self._clock = clock
@@ -226,7 +228,12 @@ class SummaryQueue:
             self._useless += 1
             return
         self.job = job = SummaryJob(sound, _materials(view, sound, spec.shared(view)), self.writer)
+        began = self._clock()
+        job.texts.add_done_callback(lambda _: self._note_time(self._clock() - began))
         job.start()
+
+    def _note_time(self, seconds: float) -> None:
+        self.seconds = seconds
 
     def take(self, wait: float = 0.0) -> Finished | None:
         """Return the outcome of the job, once; `None` while there is none. A job that was waited for in vain ends."""

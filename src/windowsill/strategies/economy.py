@@ -3,7 +3,8 @@
 A provider reads a cached prefix for a fraction of the price and charges more than the price to write one. So a fold
 pays when what it takes out of the later requests is worth more than writing what stands behind it again. Earlier
 stand-ins stay byte for byte, and with them the cache: a fold adds one behind them. They are joined into one when the
-cache has gone cold, as everything is written again then anyway, or when they take too much room.
+cache has gone cold, as everything is written again then anyway, or when they take too much room. Where little of old
+outputs was ever used later, a batch of them is masked instead, if that gains more.
 """
 
 from __future__ import annotations
@@ -13,11 +14,11 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from windowsill.budget import Budget
+from windowsill.budget import Budget, WriterPrices
 from windowsill.history.folds import Brief, MessageSpan, Proposal
 from windowsill.history.proposals import describe, gather, hide
 from windowsill.history.view import Item, Unit, View
-from windowsill.messages import ORIGIN, Block, Message, Origin, Text, text_of
+from windowsill.messages import ORIGIN, Block, Message, Origin, Reasoning, Text, text_of
 from windowsill.strategies.base import (
     OFFLINE,
     Plan,
@@ -30,13 +31,14 @@ from windowsill.strategies.base import (
     oldest_units,
     units_after_task,
 )
+from windowsill.strategies.masks import EXEMPT, LARGEST_PLACEHOLDER, Masker, mask_outputs, quoted_later, spent_outputs
 from windowsill.strategies.working_set import FACTS, Rooms, Sight, Written, calls_before, collect, write
 from windowsill.summaries.collect import collect_hidden, collect_untold
 from windowsill.summaries.digest import DIGEST, Digest, dump, merge, only_record
 from windowsill.summaries.frame import frame
 from windowsill.summaries.offline import lay_out, write_work
 
-Action: TypeAlias = Literal["wait", "add", "join"]
+Action: TypeAlias = Literal["wait", "mask", "add", "join"]
 
 TAIL = (0.06, 2_500)
 """The latest messages that stay as they are: the share of the room for messages, and the most tokens."""
@@ -113,8 +115,26 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     """Tokens of the text in their place, at most."""
     rest: int = 0
     """Tokens behind it, which have to be cached again."""
+    voided: int = 0
+    """Tokens of signed reasoning behind it, which the model would not get back: what it thought, it thinks again."""
+    words: int = 0
+    """Tokens of a model's text beside it, at most; 0 where none is bought."""
+    summary: float = 0.0
+    """The price of that text: what its model reads and writes, and what is read meanwhile."""
     saves: float = 0.0
+    """What hiding saves over the calls that are expected,"""
     costs: float = 0.0
+    """and what it costs: caching the rest again, thinking again, the model's text."""
+    batch: int = 0
+    """Tokens of large old outputs that could be masked instead,"""
+    outputs: int = 0
+    """how many these are,"""
+    quoted: int = 0
+    """how many more were quoted by later calls, and would stay,"""
+    batch_saves: float = 0.0
+    """what masking saves,"""
+    batch_costs: float = 0.0
+    """and what it costs, with asking for one again as often as such outputs were used."""
     calls: float = 0.0
     """Calls that are expected before the cache goes cold."""
     idle: float = 0.0
@@ -122,7 +142,9 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     read: float = 0.0
     """The price of a cached token,"""
     write: float = 0.0
-    """and of one that is written to the cache."""
+    """of one that is written to the cache,"""
+    output: float = 0.0
+    """and of one that the model writes."""
 
     def because(self, why: str, action: Action = "wait") -> Decision:
         """Return the same figures with what follows from them."""
@@ -153,8 +175,9 @@ class Economy(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
     def decide(self, view: View, budget: Budget) -> Decision:
         """Decide what to do now, from sizes, prices, pauses and the calls that are expected."""
         total = budget.fixed + view.tokens()
+        cache = budget.cache
         wait = Decision(
-            action="wait", total=total, limit=budget.limit, read=budget.cache.read, write=budget.cache.write
+            action="wait", total=total, limit=budget.limit, read=cache.read, write=cache.write, output=cache.output
         )
         must = total > budget.high
         if budget.step:
@@ -175,29 +198,61 @@ class Economy(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
         if not must and not cold and hidden < LEAST_HIDDEN * room:
             few = msgspec.structs.replace(wait, hidden=hidden, rest=rest, idle=idle)
             return few.because(f"{hidden:,} tokens that could be hidden are too few for the prefix to be read anew")
-        calls = max(FEWEST_CALLS, min(MOST_CALLS, _calls_in_a_row(view, view.items, budget.cache.lifetime)))
+        row, pace = _calls_in_a_row(view, view.items, budget.cache.lifetime)
+        calls = max(FEWEST_CALLS, min(MOST_CALLS, row))
         standing = total - budget.fixed - hidden - rest - _first_tokens(view)
         free = budget.limit - total + hidden
-        pieces = _words_room(room, budget) + sum(_rooms(MORE if start > _behind_task(view) else WHOLE, room, free))
-        written = min(hidden, pieces)
-        fits = total - hidden + written + FRAME <= budget.limit
+        written = min(hidden, sum(_rooms(MORE if start > _behind_task(view) else WHOLE, room, free)))
+        words = _words_room(room, budget)
+        fits = total - hidden + min(hidden, written + words) + FRAME <= budget.limit
         action: Action = "add" if standing < MOST_STAND_INS * room and fits else "join"
-        sizes = {"cut": start + cut, "hidden": hidden, "written": written, "rest": rest}
+        sizes = {"cut": start + cut, "hidden": hidden, "written": written, "rest": rest, "words": words}
         figures = msgspec.structs.replace(wait, **sizes, calls=calls, idle=idle)
+        if cold and not must:
+            hidden, action = hidden + standing, "join"
+            whole = sum(_rooms(WHOLE, room, free + standing))
+            figures = msgspec.structs.replace(figures, hidden=hidden, written=min(hidden, whole))
+            if hidden <= whole // 2:
+                return figures.because(f"the cache is cold, but {hidden:,} tokens are little to hide")
+        return self._choose(view, budget, _weigh(view, budget, figures, pace, must=must), action)
+
+    def _choose(self, view: View, budget: Budget, figures: Decision, action: Action) -> Decision:
+        """Choose what gains most: hiding, by this action, masking a batch, or waiting where the request fits."""
+        must, cold = figures.total > budget.high, figures.idle > budget.cache.lifetime
+        gain = figures.saves - figures.costs
+        if not cold:
+            figures = self._weigh_batch(view, budget, figures)
+            masks = figures.batch_saves - figures.batch_costs
+            left = budget.limit - figures.total + figures.batch - FRAME * figures.outputs
+            best = masks > (gain if must else max(0.0, gain)) and left >= LEAST_FREE * _room(view, budget)
+            if figures.outputs and best:
+                why = f"masking {figures.batch:,} tokens of outputs gains {masks:,.0f} over {figures.calls:.0f} calls"
+                return figures.because(f"{why}, hiding {figures.hidden:,} tokens {gain:,.0f}", "mask")
         if must:
-            why = f"{total:,} tokens passed {budget.high:,}: {hidden:,} new ones are hidden"
-            return figures.because(why, action)
-        whole = sum(_rooms(WHOLE, room, budget.limit - total + hidden + standing))
-        if cold:
-            if standing + hidden <= whole // 2:
-                return figures.because(f"the cache is cold, but {standing + hidden:,} tokens are little to hide")
-            why = f"the cache is cold after {idle:,.0f} seconds: the request is written again anyway"
-            return figures.because(why, "join")
-        saves = budget.cache.read * (hidden - written) * calls
-        costs = budget.cache.write * (rest + written)
-        figures = msgspec.structs.replace(figures, saves=saves, costs=costs)
-        worth = f"hiding {hidden:,} tokens saves {saves:,.0f} over {calls:.0f} calls, writing {costs:,.0f}"
-        return figures.because(worth, action if saves > costs else "wait")
+            why = f"{figures.total:,} tokens passed {budget.high:,}: {figures.hidden:,} new ones are hidden"
+        elif cold:
+            why = f"the cache is cold after {figures.idle:,.0f} seconds: the request is written again anyway"
+        else:
+            why = f"hiding {figures.hidden:,} tokens saves {figures.saves:,.0f} over {figures.calls:.0f} calls"
+            why += f", costs {figures.costs:,.0f}"
+        pays = must or gain > 0 or (cold and gain == 0)
+        return figures.because(why + _further(figures), action if pays else "wait")
+
+    def _weigh_batch(self, view: View, budget: Budget, figures: Decision) -> Decision:
+        """Add what masking a batch saves and costs, if it could gain more than hiding."""
+        best = _weigh_masks(view, budget, figures, _large_outputs(view, figures.cut), 0.0)
+        if best.batch_saves - best.batch_costs <= figures.saves - figures.costs:
+            return figures
+        chosen, quoted = self._batch(view, figures.cut)
+        # By the rule of succession: one more was quoted, and one more was not.
+        chance = (quoted + 1) / (len(chosen) + quoted + 2)
+        return msgspec.structs.replace(_weigh_masks(view, budget, figures, chosen, chance), quoted=quoted)
+
+    def _batch(self, view: View, cut: int) -> tuple[list[Item], int]:
+        """Return the outputs before a position that may be masked, and how many stay, as later calls quoted them."""
+        spent = spent_outputs(view, _large_outputs(view, cut))
+        quoted = quoted_later(view, spent, self.keep)
+        return [item for item in spent if item.seq not in quoted], len(quoted)
 
     def explain(self, view: View, budget: Budget) -> dict[str, float | str]:
         """Return the decision with its figures."""
@@ -218,6 +273,12 @@ class Economy(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
             decision = self.decide(view, budget)
             if decision.action == "wait":
                 return Plan(middle=items_of(view, middle))
+            if decision.action == "mask":
+                if outputs := Masker(view, 0, EXEMPT).outputs_of(self._batch(view, decision.cut)[0]):
+                    masks = mask_outputs(outputs, strategy=self.name, reason=decision.why)
+                    figures = msgspec.structs.asdict(decision)
+                    return Plan(proposals=masks, middle=items_of(view, middle), decision=figures)
+                decision = decision.because(decision.why, "add")
             first = _behind_stand_ins(view) if decision.action == "add" else 0
             chosen = [unit for unit in middle if first <= unit.start and unit.stop <= decision.cut]
             if decision.action == "add" and not chosen:
@@ -237,7 +298,8 @@ class Economy(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
         sizes = [view.tokens(*stretch) for stretch in stretches]
         cold = decision.idle > budget.cache.lifetime
         added = decision.action == "add" and any(item.fold for item in view.items)
-        rooms = self._rooms_of(view, budget, MORE if added else WHOLE, sum(sizes) - FRAME * len(sizes))
+        gone = sum(sizes) - FRAME * len(sizes) - decision.words
+        rooms = self._rooms_of(view, budget, MORE if added else WHOLE, gone)
         hidden = {item.first: item for stretch in stretches for item in stretch}
         if budget.step:
             # A request that is made anew looks at nothing but what it hides: the same text for many turns.
@@ -247,7 +309,6 @@ class Economy(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
         now = max((item.seq for item in hidden.values()), default=0) if budget.step else view.items[-1].seq
         made: list[tuple[MessageSpan, Message, Brief | None]] = []
         alone: list[tuple[MessageSpan, Message, Brief | None]] = []
-        words = _words_room(_room(view, budget), budget)
         digests = [collect_hidden(view, stretch) for stretch in stretches]
         # Messages that stay may part what is hidden: the largest stand-in tells the record of all.
         largest = max(range(len(sizes)), key=sizes.__getitem__, default=0)
@@ -258,7 +319,7 @@ class Economy(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
             share = size / max(1, sum(sizes))
             lines, names = (int(each * share) for each in rooms[:2])
             before = [item for item in view.items if item.first <= stretch[-1].first]
-            calls = 0 if cold else _calls_in_a_row(view, before, budget.cache.lifetime)
+            calls = 0 if cold else _calls_in_a_row(view, before, budget.cache.lifetime)[0]
             told = rooms[2] if place == largest else 0
             digest = merge(digests[place], record) if place == largest else digests[place]
             count = view.scale.counter.count
@@ -272,7 +333,7 @@ class Economy(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
             saved, again = view.tokens_of(span.saves), cold or all(item.fold for item in stretch)
             if saved <= (size // LEAST_SAVED if again else 0):
                 continue
-            brief = Brief(room=words, beside=True) if words and place == largest else None
+            brief = Brief(room=decision.words, beside=True) if decision.words and place == largest else None
             is_alone = len(stretch) == 1 and bool(stretch[0].fold) and 2 * saved <= size
             (alone if is_alone else made).append((span, stand_in, brief))
         after = budget.fixed + view.tokens() - sum(view.tokens_of(span.saves) for span, *_ in made)
@@ -299,7 +360,6 @@ class Economy(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
         room = _room(view, budget)
         least = int(LEAST_STAND_IN * room)
         free = max(least, 0 if budget.step else budget.limit - budget.fixed - view.tokens() + hidden)
-        free -= _words_room(room, budget)
         lines, names, record = _rooms(parts, room, free)
         smaller = max(1.0, view.scale.calibration.code) * max(1.0, (lines + names + record) / max(1, free))
         return int(lines * self.lines / smaller), int(names * self.names / smaller), int(record / smaller)
@@ -411,19 +471,116 @@ def _idle(view: View) -> float:
     return 0.0 if last is None else view.read(view.items[-1]).at - view.read(last).at
 
 
-def _calls_in_a_row(view: View, items: Sequence[Item], lifetime: float) -> int:
+def _calls_in_a_row(view: View, items: Sequence[Item], lifetime: float) -> tuple[int, float]:
     """Count the calls before the end of these items that were made without a pause longer than the cache lives.
 
-    At most `MOST_CALLS`, so that a long view costs no more than a short one.
+    At most `MOST_CALLS`, so that a long view costs no more than a short one. Also return the seconds that each took.
     """
     later: float | None = None
-    count = 0
+    count, seconds = 0, 0.0
     for item in reversed(items):
         if item.fold:
-            return min(MOST_CALLS, count + calls_before(item))
+            return min(MOST_CALLS, count + calls_before(item)), seconds / max(1, count)
         at = view.read(item).at
         if count >= MOST_CALLS or (later is not None and later - at > lifetime):
             break
+        seconds += 0.0 if later is None else max(0.0, later - at)
         count += item.role == "assistant"
         later = at
-    return count
+    return count, seconds / max(1, count)
+
+
+# What each option saves and costs, in tokens of fresh input
+
+
+def _weigh(view: View, budget: Budget, figures: Decision, pace: float, *, must: bool) -> Decision:
+    """Add what hiding saves and costs, and leave out a model's text that is dearer than what is left of it."""
+    cache, words = budget.cache, figures.words
+    # A cold cache is written with this request anyway, so it costs nothing and less is written.
+    cold = figures.idle > cache.lifetime
+
+    def weigh(written: int) -> tuple[float, float]:
+        saved = figures.hidden - written
+        writes = cache.write * (-saved if cold else figures.rest + written)
+        return cache.read * saved * figures.calls - min(0.0, writes), max(0.0, writes)
+
+    saves, costs = weigh(figures.written)
+    voided = _voided(view, figures.cut, budget) if must or saves > costs else 0
+    thought = cache.output * voided
+    summary = 0.0
+    if words and budget.writer is not None:
+        with_words = weigh(min(figures.hidden, figures.written + words))
+        summary = _summary_price(budget, figures, pace)
+        if with_words[0] - (0.0 if must else with_words[1] + thought) >= summary:
+            (saves, costs), thought = with_words, thought + summary
+        else:
+            words = 0
+    return msgspec.structs.replace(
+        figures,
+        written=min(figures.hidden, figures.written + words),
+        words=words,
+        voided=voided,
+        summary=summary,
+        saves=saves,
+        costs=costs + thought,
+    )
+
+
+def _further(figures: Decision) -> str:
+    """Say what else a fold does to the reasoning behind it, and whether a model's text is bought."""
+    voids = f"; {figures.voided:,} tokens of signed reasoning are void then" if figures.voided else ""
+    bought = "is bought" if figures.words else "is too dear"
+    return voids + (f"; a model's text for {figures.summary:,.0f} {bought}" if figures.summary else "")
+
+
+def _summary_price(budget: Budget, figures: Decision, pace: float) -> float:
+    """Return the price of a model's text: what it reads and writes, and what calls read until it is there."""
+    writer, cache = budget.writer or WriterPrices(), budget.cache
+    asked = cache.read * figures.total if writer.shared else writer.input * figures.hidden
+    at_once = figures.total > budget.limit or figures.idle > cache.lifetime
+    later = 0.0 if at_once else max(1.0, writer.seconds / pace if pace else 1.0)
+    waiting = cache.read * (figures.hidden - figures.written) * min(later, figures.calls)
+    return asked + writer.output * figures.words + waiting
+
+
+def _voided(view: View, start: int, budget: Budget) -> int:
+    """Count the tokens of signed reasoning from a position on that an edit before it voids."""
+    if budget.bound_after is None:
+        return 0
+    found = 0
+    for item in view.items[start:]:
+        if item.role == "assistant" and not item.fold and item.last > budget.bound_after:
+            signed = [block for block in view.read(item).blocks if isinstance(block, Reasoning)]
+            if signed and not view.edited_before(item):
+                found += view.tokens_of(view.weigh(Message(role="assistant", blocks=tuple(signed))))
+    return found
+
+
+def _large_outputs(view: View, cut: int) -> list[Item]:
+    """Return the items between the last stand-in and a position whose outputs are larger than any placeholder."""
+    items = view.items[_behind_stand_ins(view) : cut]
+    if not items:
+        return []
+    found = [item for item in Masker(view, 0, EXEMPT).items if items[0].first <= item.first <= items[-1].last]
+    sizes = view.each(found)
+    return [item for item, size in zip(found, sizes, strict=True) if size > LARGEST_PLACEHOLDER * len(item.results)]
+
+
+def _weigh_masks(view: View, budget: Budget, figures: Decision, masked: Sequence[Item], chance: float) -> Decision:
+    """Add what masking these saves and costs, where each is asked for again with this chance."""
+    if not masked:
+        return figures
+    cache, sizes = budget.cache, view.each(masked)
+    first = view.position(masked[0].seq) or 0
+    saved = sum(sizes) - FRAME * len(sizes)
+    spoken = [item for item in view.items[first:] if item.calls and not item.fold]
+    call = sum(view.each(spoken)) / max(1, len(spoken))
+    again = sum(cache.write * size + cache.read * (figures.total - saved) + cache.output * call for size in sizes)
+    writes = cache.write * max(0, sum(view.each(view.items[first:])) - saved)
+    return msgspec.structs.replace(
+        figures,
+        batch=sum(sizes),
+        outputs=len(sizes),
+        batch_saves=cache.read * saved * figures.calls,
+        batch_costs=writes + chance * again + cache.output * _voided(view, first, budget),
+    )

@@ -6,7 +6,9 @@ request only grows at its end. Other strategies use its masker.
 
 from __future__ import annotations
 
+import itertools
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import lru_cache
@@ -18,11 +20,22 @@ from windowsill.budget import Budget, Size, tokens_of
 from windowsill.history.folds import BlockSpan, Proposal
 from windowsill.history.proposals import replace_block
 from windowsill.history.view import Item, View
-from windowsill.messages import Block, Document, Image, Message, OutputRef, Text, ToolResult, ToolUse, text_length
+from windowsill.messages import (
+    Block,
+    Document,
+    Image,
+    Message,
+    OutputRef,
+    Text,
+    ToolResult,
+    ToolUse,
+    text_length,
+    text_of,
+)
 from windowsill.outputs.parts import ref_at
 from windowsill.outputs.show import TRIMMED, trimmed_note
 from windowsill.strategies.base import MEASURED, Plan, Strategy, check_count, check_words
-from windowsill.text import shorten
+from windowsill.text import shorten, strings
 from windowsill.tokens import Weight
 from windowsill.tool_arguments import Arguments
 
@@ -55,6 +68,15 @@ SHORTEST_WORDS = 30
 
 LARGEST_PLACEHOLDER = 160
 """Tokens up to which an output that was replaced is taken for a placeholder without reading it."""
+
+SHORTEST_QUOTE = 4
+"""Characters below which a value stands in an output by chance,"""
+
+MOST_CALLS = 30
+"""and the latest calls that are looked at: a long view costs no more than a short one."""
+
+_SERIES = re.compile(r'(?:(?:"[^"]{0,24}"|-?\d[\d.eE+-]*)\s*,\s*){20,}')
+"""Twenty values, names of at most 24 characters or numbers, one after the other."""
 
 
 class Output(msgspec.Struct, frozen=True):
@@ -117,6 +139,10 @@ class Masker:
             found += outputs
         return found
 
+    def outputs_of(self, items: Sequence[Item]) -> list[Output]:
+        """Return the outputs of these items that a placeholder is shorter than."""
+        return [output for item in items for output in self._outputs(item)]
+
     def _outputs(self, item: Item) -> Iterator[Output]:
         view, alone = self.view, len(self.view.read(item).blocks) == 1
         for place, block, original, ref in results_of(view, item, self._names, self._exempt):
@@ -148,6 +174,51 @@ class Masker:
                 part = replace_block(view, caller, place, block, shorter)
                 if (saves := view.tokens() - view.tokens_of(view.after([part]))) > 0:
                     yield Output(part, shorter, saves)
+
+
+def quoted_later(view: View, outputs: Sequence[Item], keep: int) -> set[int]:
+    """Return the entry numbers of outputs that one of the latest calls quoted more than `keep` messages later.
+
+    A quote is a value, or a line of one, that neither the user nor a call shortly before had said.
+    """
+    found: set[int] = set()
+    said: set[str] = set()
+    calls = [place for place, item in enumerate(view.items) if item.calls and not item.fold][-MOST_CALLS:]
+    words = [view.read(item).text for item in view.items if item.own and not item.fold]
+    texts = [(view.position(item.seq) or 0, item.seq, text_of(view.read(item).blocks)) for item in outputs]
+    for place in calls:
+        given = itertools.chain.from_iterable(strings(call.input) for call in view.read(view.items[place]).calls)
+        values = {line.strip() for value in given for line in value.splitlines()} - said
+        said |= values
+        for value in values:
+            if len(value) >= SHORTEST_QUOTE and not any(value in text for text in words):
+                found.update(seq for at, seq, text in texts if at < place - keep and value in text)
+    return found
+
+
+def spent_outputs(view: View, outputs: Sequence[Item]) -> list[Item]:
+    """Return those of these outputs that have little left to give.
+
+    The same call gave a newer one, or most of it is a series: a long list of short values.
+    """
+    calls: dict[str, tuple[str, str]] = {}
+    asked: dict[ResultKey, tuple[str, str]] = {}
+    newest: dict[tuple[str, str], int] = {}
+    for item in view.items:
+        asked.update((key, calls[key[1]]) for key in result_keys(item) if key[1] in calls)
+        for call in view.read(item).calls if item.calls and not item.fold else ():
+            calls[call.id] = (call.name, call.arguments)
+            newest[calls[call.id]] = item.seq
+    return [
+        item
+        for item in outputs
+        if all(newest.get(asked.get(key, ("", "")), 0) > item.seq for key in result_keys(item))
+        or _is_series(text_of(view.read(item).blocks))
+    ]
+
+
+def _is_series(text: str) -> bool:
+    return 2 * sum(len(found[0]) for found in _SERIES.finditer(text)) >= len(text)
 
 
 def without_long_arguments(call: ToolUse) -> ToolUse:
@@ -293,8 +364,9 @@ def _describe(text: str, result: ToolResult, call: ToolUse | None) -> tuple[list
     elif outcome.failed:
         facts.append("failed")
     first = text.strip().partition("\n")[0]
-    words = [first] if first.strip().startswith(outcome.said.strip()) else [first, outcome.said]
-    half = room // len(words)
+    # Of one long line, what was said last is a piece of its middle.
+    words = [first] if outcome.said.strip("… ") in first else [first, outcome.said]
+    half = room // 2
     return facts, "\n" + " ... ".join(shorten(each, half) for each in words) if half >= SHORTEST_WORDS else ""
 
 

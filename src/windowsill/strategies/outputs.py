@@ -187,8 +187,13 @@ class Outputs(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
         cuts: list[tuple[BlockSpan, StandIn]] = []
         above: list[int] = []
         seen = self._seen(view, memo) if self.repeats and memo.unread else None
+        answered = 0 if budget.refs else _answered(view)
         for place in memo.unread:
             item = view.items[place]
+            if place < answered:
+                # The model has read it, and the provider cached it: what becomes of it is the strategy's to decide.
+                above.append(place)
+                continue
             # What is pinned stays as it is, and a message as short as a line has no line above the limit. What was cut
             # points nowhere, but may be above the limits: a giant is cut before any strategy is asked.
             own = limits if budget.refs else _of_records(limits, view, item)
@@ -305,6 +310,11 @@ class _Memo:
                 if key_of(item) not in self.within:
                     self.unread.append(place)
         self._count = len(view.items)
+
+
+def _answered(view: View) -> int:
+    """Return the position of the model's latest answer, or of the first message."""
+    return next((place for place in range(len(view.items) - 1, 0, -1) if view.items[place].role == "assistant"), 0)
 
 
 def _of_records(limits: Limits, view: View, item: Item) -> Limits:
