@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import time
 
 import pytest
 from click.shell_completion import ShellComplete
@@ -213,6 +214,22 @@ def test_delete_asks_first(place):
     assert sessions("delete", "works", "--yes", place=place).out == "deleted works\n"
     assert not file.exists()
     assert [each["id"] for each in sessions("list", "--json", place=place).json] == ["work-2026"]
+
+
+@pytest.mark.parametrize("ids", [(), ("old", "held")])
+def test_sessions_that_nobody_uses_any_more_are_deleted(tmp_path, ids):
+    """Of all or of the named ones, those whose last message is older than that; not one that somebody works on."""
+    store = windowsill.open_store(tmp_path)
+    for name, days in (("old", 31), ("held", 31), ("new", 29)):
+        at = time.time() - days * 86_400
+        Session.open(name, model="gpt-4o", store=store, config=False, clock=lambda at=at: at).add("hello")
+    store.lock("held", "somebody", seconds=600)
+    assert sessions("delete", "--unused", "30", *ids, place=tmp_path).code == 2
+    assert sessions("delete", "--unused", "30", "--yes", *ids, place=tmp_path).out == "deleted old\n"
+    assert sessions("delete", "--unused", "30", "--yes", place=tmp_path).out == "no session is unused for so long\n"
+    assert sorted(info.id for info in store.sessions()) == ["held", "new"]
+    assert "--unused DAYS" in sessions("delete", "--yes", place=tmp_path).err
+    store.close()
 
 
 def test_session_deletes_itself(place):

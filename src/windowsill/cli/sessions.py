@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from windowsill.session import Session
     from windowsill.session.audit import FoldRecord
     from windowsill.store import SessionInfo, Store
+
+DAY = 86_400.0
 
 _HERE = "windowsill.cli.sessions"
 _HISTORY, _TRANSFER = f"{_HERE}_history", f"{_HERE}_transfer"
@@ -237,27 +240,43 @@ def _message_states(session: Session, store: Store, info: SessionInfo) -> list[d
 
 
 @click.command()
-@click.argument("ids", nargs=-1, required=True, metavar="ID...", shell_complete=complete_sessions)
+@click.argument("ids", nargs=-1, metavar="[ID...]", shell_complete=complete_sessions)
+@click.option(
+    "--unused",
+    type=click.FloatRange(min=0),
+    metavar="DAYS",
+    help="Delete those, of all or of the named ones, that nobody used for so many days.",
+)
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @store_option
 @click.pass_context
-def delete(ctx: click.Context, ids: tuple[str, ...], place: str | None, *, yes: bool) -> None:
+def delete(ctx: click.Context, ids: tuple[str, ...], unused: float | None, place: str | None, *, yes: bool) -> None:
     """Delete sessions with everything that belongs to them: messages, outputs, checkpoints, snapshot files.
 
-    This cannot be undone. `windowsill sessions export ID --secrets` writes a backup.
+    This cannot be undone. `windowsill sessions export ID --secrets` writes a backup. A session that somebody works
+    on is not unused.
     """
     from windowsill.session.snapshots import delete_session
 
+    if not ids and unused is None:
+        raise click.UsageError("give the ids of sessions, or --unused DAYS", ctx)
     with open_store_at(place) as store:
-        chosen = [find_session(store, id) for id in ids]
+        chosen = [find_session(store, id) for id in ids] if ids else store.sessions()
+        if unused is not None:
+            before = time.time() - unused * DAY
+            chosen = [info for info in chosen if info.updated < before and store.locked(info.id) is None]
         if not yes and not on_terminal(sys.stdin):
             raise click.UsageError("nobody can be asked here; give --yes to delete without asking", ctx)
         for info in chosen:
             if not yes:
                 shown = printable_line(f"{info.id} ({info.version:,} entries, last used {moment(info.updated)})")
                 click.confirm(f"Delete {shown} for good?", abort=True, err=True)
+            if unused is not None and store.info(info.id) != info:
+                continue  # Somebody used it meanwhile.
             delete_session(store, info.id)
             print_line(f"deleted {info.id}")
+        if not chosen:
+            print_line("no session is unused for so long")
 
 
 @click.command()
