@@ -391,7 +391,8 @@ class Composer:
         """
         if max_output is None and parts.rest:
             max_output = stated_output(parts.rest, self.context.model)
-        weight = self._fixed = self._fixed_weight(parts)
+        weight = parts.system_weight + parts.tools_weight + parts.schema_weight + self.context.scale.frame
+        self._fixed = weight
         strategy, fixed = self.strategy, self.fixed_tokens
         if self.context.ceiling is not None and fixed >= self.context.ceiling:
             self.context.ceiling = None
@@ -417,9 +418,6 @@ class Composer:
             max_output=max_output,
             stateless=stateless,
         )
-
-    def _fixed_weight(self, parts: RequestParts) -> Weight:
-        return parts.system_weight + parts.tools_weight + parts.schema_weight + self.context.scale.frame
 
     # Context
 
@@ -640,7 +638,7 @@ class Composer:
                 log.warning("session %s: %s", self.journal.session, note)
         if spec.demands.refused:
             result.note("the provider refused reasoning: none that was written before is sent")
-        self._remember(SentRequest(self.context, self._fixed_weight(parts) + view.weight, parts.rest, total))
+        self._remember(SentRequest(self.context, self._fixed + view.weight, parts.rest, total))
         bound = spec.demands.bound_reasoning
         given = providers.get(spec.format).fit_fields(dict(parts.rest), rendered.chunks, bound_reasoning=bound)
         if given != parts.rest:

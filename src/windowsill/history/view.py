@@ -170,9 +170,9 @@ class View:
 
     def tokens(self, *items: Item) -> int:
         """Weigh the given items in tokens; without any, the whole view."""
-        if len(items) == 1:
-            return self.tokens_of(items[0].weight)
-        return self.tokens_of(sum_weights(item.weight for item in items) if items else self.weight)
+        if len(items) > 1:
+            return self.scale.tokens(sum_weights(item.weight for item in items))
+        return self.scale.tokens(items[0].weight if items else self.weight)
 
     def tokens_of(self, weight: Weight) -> int:
         """Return a weight in tokens."""

@@ -197,9 +197,9 @@ class JournalWriter(JournalReader):
         if not messages:
             return []
         self._refuse_known_ids(messages)
-        count = len(self.view.items)
+        view = self.view
+        count, scale = len(view.items), view.scale
         messages = self._link(messages)
-        scale = self.scale
         weights = [scale.weigh(message) for message in messages]
 
         def make(draft: Draft) -> list[Entry]:
@@ -218,8 +218,8 @@ class JournalWriter(JournalReader):
         entries = self.append(make, conversation=conversation)
         for entry, message in zip(entries, messages, strict=True):
             self._cache[entry.seq] = msgspec.structs.replace(message, id=entry.id, at=entry.at)
-        if len(self.view.items) == count + len(messages):
-            self._linked_up_to = (self.view.edits, len(self.view.items))
+        if len(view.items) == count + len(messages):
+            self._linked_up_to = (view.edits, len(view.items))
         return [entry.id for entry in entries]
 
     def _refuse_known_ids(self, messages: Sequence[Message]) -> None:
