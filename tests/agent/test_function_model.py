@@ -252,15 +252,17 @@ def test_cancelled() -> None:
     """A function that is waited for is cancelled."""
     left: list[str] = []
 
-    async def function(_: dict[str, Any]) -> str:
-        try:
-            await anyio.sleep_forever()
-        finally:
-            left.append("left")
-        return ""
-
     async def run() -> None:
-        with anyio.move_on_after(0.1) as scope:
+        with anyio.CancelScope() as scope:
+
+            async def function(_: dict[str, Any]) -> str:
+                scope.cancel()
+                try:
+                    await anyio.sleep_forever()
+                finally:
+                    left.append("left")
+                return ""
+
             await FunctionModel(function).ask(asking(), lambda _: None)
         assert scope.cancelled_caught
 

@@ -201,7 +201,7 @@ def test_redirects_are_not_followed(status: int) -> None:
 def test_time_out(stream: bool) -> None:  # noqa: FBT001 a column of the table
     """Who does not answer in time is left, and not asked again."""
     with Wire([HANG]) as server:
-        found = fault(remote(server, stream=stream, policy=RetryPolicy(timeout=0.2)))
+        found = fault(remote(server, stream=stream, policy=RetryPolicy(timeout=2)))
     assert (found.kind, found.passing, server.asked) == ("timeout", True, 1)
 
 

@@ -1,5 +1,7 @@
 """The local server speaks the providers' protocols, judged by their own clients."""
 
+from threading import Event
+
 import anthropic
 import openai
 import pytest
@@ -141,8 +143,11 @@ def test_a_stream_can_break_off():
 
 def test_a_slow_server_runs_into_the_clients_limit():
     """The client's own time-out is what ends it."""
-    with Server(delay=0.4) as server, pytest.raises(anthropic.APITimeoutError):
-        ask(claude(server, timeout=0.05))
+    released = Event()
+    with Server(lambda _: Answer(text=str(released.wait(60)))) as server:
+        with pytest.raises(anthropic.APITimeoutError):
+            ask(claude(server, timeout=0.05))
+        released.set()
 
 
 def test_the_model_sees_the_request():
