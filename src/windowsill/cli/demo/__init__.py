@@ -6,22 +6,14 @@ from __future__ import annotations
 
 import click
 
-CALLS, MOST_CALLS = 280, 10_000
-WINDOW, SMALLEST_WINDOW = 8_000, 4_000
+CALLS, WINDOW = 280, 8_000
+WINDOWS = click.IntRange(4_000, 1_000_000)
 """The demo's system prompt, tools, task and one tool result take about half of the smallest one."""
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@click.option(
-    "--calls", default=CALLS, show_default=True, type=click.IntRange(1, MOST_CALLS), help="Tool calls the agent makes."
-)
-@click.option(
-    "--window",
-    default=WINDOW,
-    show_default=True,
-    type=click.IntRange(SMALLEST_WINDOW, 1_000_000),
-    help="The most tokens a request may have.",
-)
+@click.option("--calls", default=CALLS, show_default=True, type=click.IntRange(1, 10_000), help="Tool calls to make.")
+@click.option("--window", default=WINDOW, show_default=True, type=WINDOWS, help="The most tokens of a request.")
 @click.option("--store", metavar="PLACE", help="Keep the session in this folder; it is removed if left out.")
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON, without the picture.")
 @click.pass_context

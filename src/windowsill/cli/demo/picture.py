@@ -41,8 +41,6 @@ PARTS = {
 }
 """The colour of each part of the window, and its letter where there is no colour, or no block characters."""
 
-LEVELS = "▁▂▃▄▅▆▇█"
-
 
 def watch(run: Run) -> None:
     """Let a run work with the picture on a terminal, and silently in a pipe."""
@@ -71,29 +69,25 @@ def paint(console: Console, run: Run, call: ModelCall) -> Table:
         reached += shares[part]
         bar.append(ink * (round(reached / report.limit * width) - len(bar)), colour)
         legend.append(ink, colour).append(f" {part} {shares[part]:,}  ")
-    levels = LEVELS if coloured else "12345678"
+    levels = "▁▂▃▄▅▆▇█" if coloured else "12345678"
     history = "".join(levels[min(7, size * 8 // report.limit)] for size in sizes[-width:])
     counts = f"messages in the window {call.turn - report.hidden:,}    folded away {report.hidden:,}"
     facts = Text(f"{counts}    tool calls {run.tools:,} of {run.calls:,}", "dim")
     facts.highlight_regex(r"[\d,]+( of [\d,]+)?", "bold not dim")
     # The reason speaks of tokens already, and the line is short.
-    pairs = [(describe(fold).removesuffix(" tokens"), fold.reason) for fold in run.folds[-FOLDS_SHOWN:]]
-    folds = [Text(f"  {fold}", "magenta").append(f"  {reason}", "dim") for fold, reason in pairs]
+    latest = ((describe(fold).removesuffix(" tokens"), fold.reason) for fold in run.folds[-FOLDS_SHOWN:])
+    folds = [Text(f"  {fold}", "magenta").append(f"  {reason}", "dim") for fold, reason in latest]
     uses = [Text(f"  {_describe_use(use)}", "yellow") for use in answer.calls]
     picture = Table.grid(Column(width=MARGIN), Column(width=width, no_wrap=True, overflow="ellipsis"))
     lines: list[Text | str] = [
         _ends("windowsill demo", "a scripted agent reads Windowsill's own source", width),
         "",
         _ends(f"the window: {report.tokens:,} of {report.limit:,} tokens", f"request {len(sizes):,}", width),
-        *(bar, bar, _marks(run, report, width), legend),
-        "",
+        *(bar, bar, _marks(run, report, width), legend, ""),
         _ends("size of each request", f"{ratio:.2f} of the cost of sending everything", width, style=""),
-        Text(history, "green"),
-        *("", facts, ""),
-        Text("folded, and kept on disk", "bold"),
+        *(Text(history, "green"), "", facts, "", Text("folded, and kept on disk", "bold")),
         *folds,
-        *[""] * (FOLDS_SHOWN - len(folds)),
-        "",
+        *[""] * (FOLDS_SHOWN + 1 - len(folds)),
         Text(answer.text.partition("\n")[0], "italic"),
         *uses,
         *[""] * (CALLS_SHOWN - len(uses)),
@@ -121,9 +115,8 @@ def _ends(left: str, right: str, width: int, style: str = "bold") -> Text:
 
 
 def _describe_use(use: ToolUse) -> str:
-    input = use.input
-    lines = f":{input['first']}-{input['last']}" if "first" in input else ""
-    return f"{use.name} {input.get('path') or input.get('pattern')}{lines}"
+    lines = f":{use.input['first']}-{use.input['last']}" if "first" in use.input else ""
+    return f"{use.name} {use.input.get('path') or use.input.get('pattern')}{lines}"
 
 
 def describe(fold: FoldMade) -> str:
@@ -150,8 +143,8 @@ def print_report(data: dict[str, Any], run: Run) -> None:
     }
     print_table([{"": name, "with Windowsill": ours, "everything": other} for name, (ours, other) in costs.items()])
     _print_part("What was checked, on the session read back from disk")
-    verdicts = [("ok" if each["ok"] else "FAILED", each["name"], each["seen"]) for each in data["checks"]]
-    print_table([dict(zip(("", "check", "seen"), verdict, strict=True)) for verdict in verdicts])
+    verdicts = [("ok" if each["ok"] else "FAILED", each) for each in data["checks"]]
+    print_table([{"": verdict, "check": each["name"], "seen": each["seen"]} for verdict, each in verdicts])
     _print_part("Look closer", commands(data["session"], data["store"], folds))
 
 
@@ -163,9 +156,8 @@ def _print_part(title: str, lines: Sequence[str] = ()) -> None:
 
 def commands(session: str, place: str | None, folds: Sequence[FoldMade]) -> list[str]:
     """Return the commands that show more of the session, or the one that keeps it."""
-    script = Path(sys.argv[0])
-    found = shutil.which("windowsill") is not None or script.name != "windowsill"
-    program = "windowsill" if found else shlex.quote(str(script))
+    found = shutil.which("windowsill") is not None or Path(sys.argv[0]).name != "windowsill"
+    program = "windowsill" if found else shlex.quote(sys.argv[0])
     if place is None:
         return [f"{program} demo --store demo-sessions    # keeps the session in that folder"]
     where, store = shlex.quote(session), f"--store {shlex.quote(place)}"

@@ -38,8 +38,6 @@ MODEL = "claude-sonnet-5"
 MAX_TOKENS = 1_024
 """The provider wants a limit stated; the agent's answers are short."""
 
-SOURCE = Path(windowsill.__file__).resolve().parent
-
 FIRST_WISH, WISH_EVERY = 12, 40
 """Tool calls before the user first says something new, and between two such wishes."""
 
@@ -63,8 +61,7 @@ class Workbench:
 
     def answer(self, use: dict[str, Any]) -> dict[str, Any]:
         """Run a tool and return its result; what goes wrong is a result too."""
-        tools: dict[str, Callable[..., list[str]]]
-        tools = {"list_files": self._list, "read_file": self._read, "grep": self._grep}
+        tools: Any = {"list_files": self._list, "read_file": self._read, "grep": self._grep}
         result = {"type": "tool_result", "tool_use_id": use["id"]}
         try:
             return result | {"content": "\n".join(tools[use["name"]](**use["input"])) or "nothing found"}
@@ -138,13 +135,9 @@ def _work(files: dict[str, list[str]]) -> Iterator[tuple[str, str, list[dict[str
 
 def _verdict(raised: dict[str, list[str]]) -> str:
     looked = f"I looked at {len(raised):,} files with {sum(map(len, raised.values())):,} raised errors."
-    ranked = sorted(raised.items(), key=lambda case: (-len(case[1]), case[0]))
-    ranked = [(path, lines) for path, lines in ranked if lines and path != "errors.py"]
-    if not ranked:
-        return looked
-    worst, lines = ranked[0]
-    listed = [f"- {path}: {len(found)}" for path, found in ranked[:MOST_LISTED]]
-    return "\n".join([f"{worst} comes first: lines {', '.join(lines)}.", *listed, looked])
+    found = sorted((-len(lines), path) for path, lines in raised.items() if lines and path != "errors.py")
+    first = [f"{path} comes first: lines {', '.join(raised[path])}." for _, path in found[:1]]
+    return "\n".join([*first, *(f"- {path}: {-count}" for count, path in found[:MOST_LISTED]), looked])
 
 
 class Run:
@@ -152,16 +145,14 @@ class Run:
 
     def __init__(self, calls: int, window: int, *, id: str = "demo", store: Store | None = None) -> None:
         given = {"system": request()["system"], "tools": request()["tools"]}
-        messages = conversation(Workbench(SOURCE), calls)
+        messages = conversation(Workbench(Path(windowsill.__file__).resolve().parent), calls)
         body = {"model": MODEL, "max_tokens": MAX_TOKENS, **given, "messages": messages}
         made = Recording(id=id, request=providers.read_request(body, format="anthropic"))
         self.walk = Walk(made, ReplayOptions(window=window), store=store, clock=time.time)
-        self.window, self.calls, self.tools = window, calls, 0
-        """The most tokens of a request, the tool calls in all, and those so far."""
+        self.window, self.calls, self.tools, self.body = window, calls, 0, b""
+        """The most tokens of a request, the tool calls in all and so far, and the last request."""
         self.messages = made.request.messages
         self.tally, self.folds = Tally(), list[FoldMade]()
-        self.body = b""
-        """The last request."""
         self._simulation = CostSimulation(self.walk.model)
 
     def moments(self) -> Iterator[ModelCall]:
