@@ -9,7 +9,7 @@ import pytest
 
 from support.agent_models import FORMATS, asking
 from windowsill import providers
-from windowsill.providers.endpoints import endpoint
+from windowsill.providers.http import endpoint
 from windowsill.providers.request_fields import complete_body, limit_field
 from windowsill.providers.wire import take_out
 

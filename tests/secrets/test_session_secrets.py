@@ -9,7 +9,7 @@ from support.sessions import TASK, opened, turn
 from windowsill import Session
 from windowsill.history.folds import MessageSpan, Proposal
 from windowsill.messages import text_message
-from windowsill.providers.endpoints import endpoint
+from windowsill.providers.http import endpoint
 from windowsill.session.edits import commit_fold
 from windowsill.store.memory import MemoryStore
 from windowsill.summaries import Written

@@ -30,9 +30,8 @@ from support.model_writers import (
 from support.sessions import opened, talk
 from windowsill.errors import InputError
 from windowsill.history.folds import Brief
-from windowsill.providers.endpoints import Key, endpoint
 from windowsill.providers.faults import retry_after
-from windowsill.providers.http import LARGEST_ANSWER, HttpClient, RateLimiter, RetryPolicy
+from windowsill.providers.http import LARGEST_ANSWER, HttpClient, Key, RateLimiter, RetryPolicy, endpoint
 from windowsill.summaries.model_writer import writer
 from windowsill.summaries.requests import UnusableError
 from windowsill.testing import Answer, Call, Server

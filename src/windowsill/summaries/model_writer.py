@@ -25,9 +25,8 @@ from windowsill.history.folds import Brief, Style
 from windowsill.messages import Message, Usage, text_message
 from windowsill.models import find_known, record_usage
 from windowsill.providers.base import THOUGHTS
-from windowsill.providers.endpoints import PROVIDERS, Endpoint, endpoint
 from windowsill.providers.faults import ModelError
-from windowsill.providers.http import HttpClient, Post, RetryPolicy
+from windowsill.providers.http import PROVIDERS, Endpoint, HttpClient, Post, RetryPolicy, endpoint
 from windowsill.summaries import Material, ModelWriter, Writer, Written, prompts, requests
 from windowsill.summaries.answers import Parsed, judge, read_answer
 from windowsill.summaries.digest import load

@@ -22,9 +22,9 @@ from windowsill.models import learn_window
 from windowsill.models.catalog import key as model_key
 from windowsill.providers.base import THOUGHTS
 from windowsill.providers.convert import message_text
-from windowsill.providers.endpoints import Endpoint
 from windowsill.providers.faults import FaultKind as ModelFaultKind
 from windowsill.providers.faults import ModelError
+from windowsill.providers.http import Endpoint
 from windowsill.summaries import Material, Shared, prompts
 from windowsill.text import cut_middle
 

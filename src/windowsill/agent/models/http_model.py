@@ -27,9 +27,8 @@ from windowsill.errors import FormatError, InputError, UnknownModelError
 from windowsill.extras import require
 from windowsill.models import find
 from windowsill.providers import streams
-from windowsill.providers.endpoints import Endpoint, endpoint
 from windowsill.providers.faults import ModelError, from_report, reported_error
-from windowsill.providers.http import BrokenOffError, HttpClient, Post, RetryPolicy
+from windowsill.providers.http import BrokenOffError, Endpoint, HttpClient, Post, RetryPolicy, endpoint
 from windowsill.providers.request_fields import complete_body
 from windowsill.providers.streams import MALFORMED, Event, Failed
 

@@ -29,9 +29,8 @@ from windowsill.messages import (
 from windowsill.models import Demands
 from windowsill.providers.base import Format, Problem, RawFields, ToolChoice, at_most
 from windowsill.providers.convert import all_in_words, arguments_object, in_words, is_web
-from windowsill.providers.gemini import PLACEHOLDER, ROLES, SPEC, camel, read, rules, spelling, tool_definitions
+from windowsill.providers.gemini import PLACEHOLDER, ROLES, SPEC, camel, read, rules, spelling
 from windowsill.providers.gemini.stream import GeminiStream
-from windowsill.providers.gemini.tool_definitions import join_tools
 from windowsill.providers.wire import (
     NULL,
     Fields,
@@ -97,9 +96,9 @@ class Gemini(Format):
 
     read_message = staticmethod(read.read_content)
     read_system_value = staticmethod(read.read_system)
-    read_tool = staticmethod(tool_definitions.read_tool)
-    split_tool = staticmethod(tool_definitions.split_tool)
-    tool_layout = staticmethod(tool_definitions.layout_of)
+    read_tool = staticmethod(read.read_tool)
+    split_tool = staticmethod(read.split_tool)
+    tool_layout = staticmethod(read.layout_of)
 
     def read_body(self, body: bytes) -> Request:
         """Read a request body or a list of contents. `model` may be in it, but stands in the address of a request."""
@@ -120,7 +119,7 @@ class Gemini(Format):
         if fields.get("tools", NULL) == NULL:
             fields.pop("tools", None)
             return ()
-        return tool_definitions.read_tools(fields["tools"], "tools")
+        return read.read_tools(fields["tools"], "tools")
 
     def read_reply(self, body: bytes) -> Reply:
         """Read a response: its first candidate. One that was cut short may hold no parts at all."""
@@ -156,7 +155,7 @@ class Gemini(Format):
 
     def is_portable(self, tool: Tool) -> bool:
         """Tell whether others can take a tool over: what only Google runs, such as its search, is for Gemini alone."""
-        return tool.raw is None or tool_definitions.is_declaration(tool.raw)
+        return tool.raw is None or read.is_declaration(tool.raw)
 
     def render_message(self, message: Message) -> list[bytes]:
         """Render a content as Gemini takes it."""
@@ -243,9 +242,7 @@ class Gemini(Format):
 
     def with_schema(self, raw: bytes, schema: dict[str, Any]) -> bytes:
         """Return a declaration with another schema; both fields for it are too many."""
-        fields = {
-            key: each for key, each in decode(fields_decoder, raw).items() if key not in tool_definitions.OTHER_SCHEMAS
-        }
+        fields = {key: each for key, each in decode(fields_decoder, raw).items() if key not in read.OTHER_SCHEMAS}
         return encode({**fields, SPEC.tool_schema_field: schema})
 
     def body_fields(self, tools: Sequence[bytes], model: str | None, rest: Mapping[str, Raw]) -> RawFields:
@@ -256,7 +253,7 @@ class Gemini(Format):
             spelled = spelling(rest, SPEC.config_field)
             config = decode(fields_decoder, rest.get(spelled, Raw(b"{}")), spelled)
             fields[spelled] = encode({**settings, **config})
-        declared = join_tools(tools, rest.get("tools"))
+        declared = read.join_tools(tools, rest.get("tools"))
         if declared is None:
             fields.pop("tools", None)
         return fields if declared is None else {**fields, "tools": declared}

@@ -5,8 +5,7 @@ from __future__ import annotations
 from windowsill.testing.protocols.anthropic import AnthropicMessages
 from windowsill.testing.protocols.base import Protocol
 from windowsill.testing.protocols.gemini import Gemini
-from windowsill.testing.protocols.openai_chat import OpenAIChat
-from windowsill.testing.protocols.openai_responses import OpenAIResponses
+from windowsill.testing.protocols.openai import OpenAIChat, OpenAIResponses
 from windowsill.testing.provider_rules import Signer
 
 
