@@ -23,9 +23,9 @@ from windowsill.compose.payload import (
     RequestParts,
     RequestSpec,
     Statistics,
+    output_room,
     parts_key,
     read_parts,
-    stated_output,
 )
 from windowsill.compose.reduce import fixed_too_large, reductions, repairs_too_large
 from windowsill.compose.render import Breakpoints, Renderer, own_tools
@@ -389,8 +389,8 @@ class Composer:
 
         Room is kept for the answer that its fields allow, unless `max_output` says how much; 0 leaves it to the model.
         """
-        if max_output is None and parts.rest:
-            max_output = stated_output(parts.rest, self.context.model)
+        if max_output is None:
+            max_output = output_room(parts.max_output, self.context.model)
         weight = parts.system_weight + parts.tools_weight + parts.schema_weight + self.context.scale.frame
         self._fixed = weight
         strategy, fixed = self.strategy, self.fixed_tokens

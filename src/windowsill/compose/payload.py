@@ -43,15 +43,16 @@ class RequestParts(msgspec.Struct, frozen=True, kw_only=True):
     tools_weight: Weight
     schema_weight: Weight
     """The weight of a schema for the answer among the further fields."""
+    max_output: int | None
+    """The tokens that the further fields allow the answer, where they say so."""
     ids: dict[str, str]
     """The blob id of each part."""
     blobs: dict[str, bytes]
     """Blob id -> bytes, so that the request can be built again."""
 
 
-def stated_output(rest: Mapping[str, msgspec.Raw], model: Model) -> int | None:
-    """Return the tokens that a request allows its answer, where it says so."""
-    stated = providers.answer_limit(rest)
+def output_room(stated: int | None, model: Model) -> int | None:
+    """Return the room for an answer that a request limits to so many tokens; `None` leaves it to the model."""
     # A limit as large as the window does not mean that the prompt gets no room.
     return stated if stated is not None and stated < model.window else None
 
@@ -92,6 +93,7 @@ def read_parts(
         schema_weight=sum_weights(
             scale.weigh_text(bytes(value).decode()) for name, value in fields.items() if _shows_schema(name, value)
         ),
+        max_output=providers.answer_limit(fields) if fields else None,
         ids=ids,
         blobs={ids[name]: data for name, data in encoded.items()},
     )

@@ -12,7 +12,7 @@ import msgspec
 from windowsill import providers
 from windowsill.compose.composer import Composer
 from windowsill.compose.composition import Composition, composition_of, weigh_parts
-from windowsill.compose.payload import build_body, stated_output
+from windowsill.compose.payload import build_body, output_room
 from windowsill.compose.render import Breakpoints, Rendered, Renderer, own_tools
 from windowsill.errors import DamagedError
 from windowsill.history.entries import Entry, Kind, Range, on_path, reader
@@ -372,7 +372,7 @@ def fixed_parts(journal: JournalWriter, composer: Composer, entry: Entry | None)
         system=scale.tokens(scale.weigh(system)) if system is not None else 0,
         tools=scale.tokens(scale.weigh_tools(tools)),
         unseen=call.unseen + composer.settings.overhead,
-        max_output=stated_output(rest_of(journal, call), composer.context.model),
+        max_output=output_room(providers.answer_limit(rest_of(journal, call)), composer.context.model),
     )
 
 
