@@ -42,6 +42,10 @@ class Faults:
     def time(self) -> float:
         return self._real() + self._jump
 
+    @property
+    def on_time(self) -> bool:
+        return not self._jump
+
     def change(self) -> None:
         """Do one of them now and then."""
         dice = self._rng.random()
@@ -68,7 +72,7 @@ def write(store: str, log_path: str, seed: int) -> None:
         number += 1
         try:
             faults.change()
-            change(session, rng, log, f"{Path(log_path).stem}.{number}")
+            change(session, rng, log, f"{Path(log_path).stem}.{number}", on_time=faults.on_time)
         except StoreError:
             log.write("fault", ["writes that were refused"])
         except WindowsillError:
@@ -78,7 +82,7 @@ def write(store: str, log_path: str, seed: int) -> None:
             log.write("raised", f"{type(error).__name__}: {error}")
 
 
-def change(session: Session, rng: random.Random, log: Log, tag: str) -> None:
+def change(session: Session, rng: random.Random, log: Log, tag: str, *, on_time: bool) -> None:
     dice = rng.random()
     if dice < 0.5:
         log.write("begun", [tag])
@@ -103,7 +107,13 @@ def change(session: Session, rng: random.Random, log: Log, tag: str) -> None:
         else:
             session.checkpoint()
             session.state.set_goal(tag)
-    elif dice < 0.98:
+    elif on_time:
+        keep_or_collect(session, rng, log, tag)
+
+
+def keep_or_collect(session: Session, rng: random.Random, log: Log, tag: str) -> None:
+    """Keep an output, or remove what nobody refers to: both by a clock that is right, as an hour is the limit."""
+    if rng.random() < 0.67:
         lines = [f"{tag} line {place} {'z' * 90}\n" for place in range(rng.choice([10, 3_000]))]
         ref = session.outputs.keep(lines)
         log.write("kept", ref.id, hashlib.sha256("".join(lines).encode()).hexdigest())
