@@ -5,7 +5,6 @@ They go through `opentelemetry-api`, which records nothing until the application
 
 from __future__ import annotations
 
-from windowsill.telemetry.export import serve_metrics, to_file, use
 from windowsill.telemetry.spans import (
     ModelCall,
     Span,
@@ -16,9 +15,12 @@ from windowsill.telemetry.spans import (
     record,
     record_usage,
     retrieval,
+    serve_metrics,
     span,
+    to_file,
     tool_run,
     under_current_span,
+    use,
 )
 
 __all__ = [

@@ -1,8 +1,11 @@
 """Spans and metrics of requests, folds, searches, model calls and tool runs.
 
 Metrics come first, then spans, as a span records its duration as a metric. Neither ever raises into a turn: see
-`harmless`. The content of messages is left out by default, and is never recorded with the secrets in it.
+`harmless`. The content of messages is left out by default, and is never recorded with the secrets in it. At the end
+their destinations: providers of the application's choice, a file of spans, a Prometheus server.
 """
+
+# ruff: noqa: PLC0415 - the SDK, the Prometheus client and the API of events are loaded by those who ask for them
 
 from __future__ import annotations
 
@@ -10,19 +13,24 @@ import os
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import lru_cache
+from pathlib import Path
 from threading import Lock
-from typing import Any, Final, Literal, Self, TypeAlias
+from typing import IO, TYPE_CHECKING, Any, Final, Literal, Self, TypeAlias
 
 import msgspec
 from opentelemetry import context, metrics, trace
 from opentelemetry.trace import SpanKind, Status, StatusCode
 
-from windowsill.errors import WindowsillError, log
+from windowsill.errors import InputError, WindowsillError, log
+from windowsill.extras import extra
 from windowsill.messages import Block, Document, Image, Message, Reasoning, Text, ToolResult, ToolUse, Usage
 from windowsill.telemetry import names
 from windowsill.telemetry.names import EVENT, SCOPE
+
+if TYPE_CHECKING:
+    from opentelemetry.sdk.trace import TracerProvider
 
 _logged: set[str] = set()
 """Kinds of errors that were logged: a collector that is down would fill the log with every turn."""
@@ -471,7 +479,7 @@ def content_on_events() -> bool:
 
 def without_secrets(value: Any) -> Any:
     """Return a text or a JSON value without the secrets in it: in texts, in names, or under the name of a secret."""
-    from windowsill.secrets.documents import redact_value  # noqa: PLC0415 - only loaded where content is recorded
+    from windowsill.secrets.documents import redact_value
 
     return redact_value(value)
 
@@ -525,6 +533,113 @@ def as_json(value: Any) -> str:
 def emit_content(attributes: dict[str, Any]) -> None:
     """Emit content as an event of the application's logger provider."""
     # The API of events is not stable yet, and only those who ask for events load it.
-    from opentelemetry import _logs  # noqa: PLC0415
+    from opentelemetry import _logs
 
     _logs.get_logger(SCOPE).emit(_logs.LogRecord(event_name=EVENT, attributes=attributes))
+
+
+# Destinations: providers of the application's choice, a file of spans, a Prometheus server.
+
+
+def use(*, tracer_provider: Any = None, meter_provider: Any = None) -> None:
+    """Use these providers in place of the ones that the application has set; without any, use those again."""
+    tracers.use(tracer_provider)
+    meters.use(meter_provider)
+
+
+class MetricsServer(ExitStack):
+    """A server that answers scrapes until it is closed."""
+
+    def __init__(self, host: str, port: int) -> None:
+        super().__init__()
+        self.host = host
+        self.port = port
+
+
+_open_files: list[IO[bytes]] = []
+"""Files whose spans go through a provider of our own, as the application has none; it goes with the last of them."""
+_lock = Lock()
+
+
+def to_file(path: str | os.PathLike[str]) -> ExitStack:
+    """Append every span of Windowsill to a file from now on, until what is returned is closed.
+
+    A tracer provider that the application has set, here or globally, gets them as before, and so do other files.
+    Without the extra `telemetry` it is an `InputError`.
+    """
+    with extra("telemetry", "writing spans"):
+        from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
+    if tracers.given is not None and not isinstance(tracers.given, TracerProvider):
+        raise InputError(
+            "spans cannot be written to a file beside a tracer provider that is not the SDK's",
+            remedy="give telemetry.use() an opentelemetry.sdk.trace.TracerProvider",
+        )
+
+    class Lines(SpanProcessor):
+        def on_end(self, span: ReadableSpan) -> None:
+            scope, context = span.instrumentation_scope, span.context
+            if scope is not None and scope.name == SCOPE and context is not None and context.trace_flags.sampled:
+                with harmless(), _lock:
+                    if not file.closed:
+                        # In one piece: several processes may write to the same file.
+                        file.write((span.to_json(indent=None) + "\n").encode())
+
+    file = Path(path).open("ab", buffering=0)  # noqa: SIM115 - it stays open until it is closed
+    with _lock:
+        provider = tracers.provider()
+        if not isinstance(provider, TracerProvider):
+            provider = _file_provider()
+            tracers.use_for_files(provider)
+        if provider is tracers.of_files:
+            _open_files.append(file)
+    provider.add_span_processor(Lines())
+    closing = ExitStack()
+    closing.callback(_close, file)
+    return closing
+
+
+def _close(file: IO[bytes]) -> None:
+    with _lock:
+        file.close()
+        if file in _open_files:
+            _open_files.remove(file)
+            if not _open_files:
+                tracers.use_for_files(None)
+
+
+def _file_provider() -> TracerProvider:
+    from opentelemetry.sdk.resources import SERVICE_NAME, Resource
+    from opentelemetry.sdk.trace import TracerProvider
+
+    resource = Resource.create()
+    if str(resource.attributes.get(SERVICE_NAME, "")).startswith("unknown_service"):
+        resource = resource.merge(Resource({SERVICE_NAME: SCOPE}))
+    return TracerProvider(resource=resource, shutdown_on_exit=False)
+
+
+def serve_metrics(port: int, host: str = "127.0.0.1") -> MetricsServer:
+    """Serve what is measured from now on at `http://host:port/metrics`; port 0 takes a free one.
+
+    A meter provider that the application has set gets it as before. There is no password: beyond loopback whoever
+    reaches the port reads the figures. Without the extra `prometheus` it is an `InputError`.
+    """
+    with extra("prometheus", "serving metrics"):
+        from opentelemetry.exporter.prometheus import PrometheusMetricReader
+        from opentelemetry.sdk.metrics import MeterProvider
+        from prometheus_client import CollectorRegistry, start_http_server
+    registry = CollectorRegistry()
+    try:
+        server, thread = start_http_server(port, addr=host, registry=registry)
+    except OSError as error:
+        raise WindowsillError(
+            f"cannot serve metrics on {host}:{port}: {(error.strerror or str(error)).lower()}",
+            remedy="give another port, or end what listens there",
+        ) from None
+    reader = PrometheusMetricReader(registry=registry, scope_info_enabled=False)
+    provider = MeterProvider(metric_readers=[reader], shutdown_on_exit=False)
+    meters.add(provider)
+    serving = MetricsServer(host, server.server_port)
+    for step in (provider.shutdown, thread.join, server.server_close, server.shutdown):  # last to first
+        serving.callback(step)
+    serving.callback(meters.remove, provider)
+    return serving
