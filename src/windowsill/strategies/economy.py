@@ -240,17 +240,23 @@ class Economy(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
 
     def _weigh_batch(self, view: View, budget: Budget, figures: Decision) -> Decision:
         """Add what masking a batch saves and costs, if it could gain more than hiding."""
-        best = _weigh_masks(view, budget, figures, _large_outputs(view, figures.cut), 0.0)
-        if best.batch_saves - best.batch_costs <= figures.saves - figures.costs:
+        cache, least = budget.cache, figures.saves - figures.costs
+        if figures.total <= budget.high:
+            least = max(0.0, least)
+        if cache.read * figures.hidden * figures.calls - cache.write * figures.rest <= least:
             return figures
-        chosen, quoted = self._batch(view, figures.cut)
+        large = _large_outputs(view, figures.cut)
+        best = _weigh_masks(view, budget, figures, large, 0.0)
+        if best.batch_saves - best.batch_costs <= least:
+            return figures
+        chosen, quoted = self._batch(view, large)
         # By the rule of succession: one more was quoted, and one more was not.
         chance = (quoted + 1) / (len(chosen) + quoted + 2)
         return msgspec.structs.replace(_weigh_masks(view, budget, figures, chosen, chance), quoted=quoted)
 
-    def _batch(self, view: View, cut: int) -> tuple[list[Item], int]:
-        """Return the outputs before a position that may be masked, and how many stay, as later calls quoted them."""
-        spent = spent_outputs(view, _large_outputs(view, cut))
+    def _batch(self, view: View, large: Sequence[Item]) -> tuple[list[Item], int]:
+        """Return those of these outputs that may be masked, and how many stay because later calls quoted them."""
+        spent = spent_outputs(view, large)
         quoted = quoted_later(view, spent, self.keep)
         return [item for item in spent if item.seq not in quoted], len(quoted)
 
@@ -274,7 +280,8 @@ class Economy(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
             if decision.action == "wait":
                 return Plan(middle=items_of(view, middle))
             if decision.action == "mask":
-                if outputs := Masker(view, 0, EXEMPT).outputs_of(self._batch(view, decision.cut)[0]):
+                chosen_outputs, _ = self._batch(view, _large_outputs(view, decision.cut))
+                if outputs := Masker(view, 0, EXEMPT).outputs_of(chosen_outputs):
                     masks = mask_outputs(outputs, strategy=self.name, reason=decision.why)
                     figures = msgspec.structs.asdict(decision)
                     return Plan(proposals=masks, middle=items_of(view, middle), decision=figures)

@@ -217,6 +217,7 @@ def spent_outputs(view: View, outputs: Sequence[Item]) -> list[Item]:
     ]
 
 
+@lru_cache(1_000)
 def _is_series(text: str) -> bool:
     return 2 * sum(len(found[0]) for found in _SERIES.finditer(text)) >= len(text)
 
