@@ -1,7 +1,8 @@
--- What appends moves the tip itself: a trigger with a table of the rows that were added took as long as the insert. As
--- before, two writers that expect the same version meet in the primary key of the entries; most of them meet in the tip.
--- The row of the session is locked before its tip, as by whoever deletes it. Workers that run already go on: only what
--- the functions do is another. What is not encrypted is refused in a session whose settings are.
+-- The functions that append move the tip themselves: a trigger with a table of the added rows took as long as the insert.
+-- As before, two writers that expect the same version meet in the primary key of the entries, and mostly in the tip before
+-- that. The row of the session is locked before its tip, in the order of whoever deletes the session, so that neither
+-- waits for the other in a circle. Workers that run already call the same functions. In an encrypted session, which its
+-- settings tell, readable values are refused.
 CREATE OR REPLACE FUNCTION windowsill.append_2(
     _session text, _version bigint, _seqs bigint[], _parents bigint[], _kinds text[], _ids text[], _times float8[],
     _metas bytea[], _hashes bytea[], _body_hashes bytea[], _bodies bytea[], _places bytea[], _snapshot_seqs bigint[],

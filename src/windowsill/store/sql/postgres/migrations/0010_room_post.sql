@@ -1,5 +1,5 @@
--- A step of its own: an append that began before the last one and ends after this one would leave the tip behind, until
--- the next append to its session.
+-- A step of its own, so that appends that began with the old functions have ended as a rule: one that has not leaves the
+-- tip of its session behind until the next append.
 DROP TRIGGER move_tip ON windowsill.entry;
 DROP FUNCTION windowsill.move_tip();
 
