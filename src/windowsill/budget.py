@@ -189,7 +189,7 @@ def budget_for(
     `low_below_high` below the high mark. `ceiling` is what the provider has been seen to take, where that is less.
     """
     window = model.window
-    if max_output is not None and not 0 < max_output < window:
+    if max_output is not None and not (isinstance(max_output, int) and 0 < max_output < window):
         raise SettingError("max_output", max_output, f"tokens above 0 and below the window of {window:,}")
     if budget is not None:
         limit = max(1, min(tokens_of(budget, window, "budget"), model.max_input, window - (max_output or 0)))

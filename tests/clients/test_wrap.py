@@ -15,7 +15,15 @@ from google import genai
 
 import windowsill
 from support.wrapped_clients import SPEAKERS, Anthropic, Chat, Gemini, Responses, close
-from windowsill import BudgetError, InputError, Session, StoreError, UnknownModelError
+from windowsill import (
+    BudgetError,
+    InputError,
+    NotFoundError,
+    Session,
+    SettingError,
+    StoreError,
+    UnknownModelError,
+)
 from windowsill.session.client_history import client_history
 from windowsill.testing import Answer, Call, Server
 
@@ -504,3 +512,17 @@ def test_a_google_client_that_cannot_be_taken_apart_is_refused():
     client._api_client._async_httpx_client = None
     with closing(client), pytest.raises(InputError, match="google-genai 3"):
         windowsill.wrap(client, small(Gemini()))
+
+
+@pytest.mark.parametrize("wrong", [{"stratgy": "economy"}, {"budget": -1}, {"high": 5.5}, {"strategy": "nope"}])
+def test_a_setting_that_is_wrong_is_refused_when_the_client_is_wrapped(wrong):
+    """Later it could only be logged: the requests would go out as they came, and nothing would be recorded."""
+    with pytest.raises((SettingError, NotFoundError)):
+        windowsill.wrap(openai.OpenAI(api_key="none"), store=":memory:", **wrong)
+
+
+@pytest.mark.parametrize("id", [5, "", None])
+def test_a_conversation_has_a_name(id):
+    """A number or nothing would leave its calls out of every session."""
+    with pytest.raises(InputError, match="the session's name"), windowsill.conversation(id):
+        pass

@@ -321,3 +321,19 @@ def test_a_closed_session_holds_no_messages():
         assert not [each for each in gc.get_objects() if isinstance(each, Message) and "nowhere else" in each.text]
     finally:
         gc.enable()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        (lambda: Session.open("s", store=":memory:"), "no model is stated; give model="),
+        (lambda: windowsill.open_store(5), "an int is no address of a store"),
+        (lambda: windowsill.fit({"messages": 5}, model="gpt-5"), "messages"),
+        (lambda: windowsill.fit([{"role": "user", "content": "x"}], model="gpt-5", max_output="x"), "'max_output' is"),
+        (lambda: windowsill.Engine("s", model="anthropic:claude-sonnet-5"), "a str is no session"),
+    ],
+)
+def test_what_is_wrong_is_told_in_our_words(wrong, told):
+    """What was given, and what may be."""
+    with pytest.raises(windowsill.WindowsillError, match=re.escape(told)):
+        wrong()

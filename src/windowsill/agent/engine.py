@@ -46,6 +46,7 @@ from windowsill.state.tools.projection import Mode
 from windowsill.store import default_place
 from windowsill.store.base import holder_name
 from windowsill.telemetry import names
+from windowsill.text import type_name
 
 LAYERS: Size = 0.25
 """The share of a request that the state may take."""
@@ -123,6 +124,8 @@ class Engine:
         require("agent", "an agent", "jsonschema")
         if max_output < 0:
             raise SettingError("max_output", max_output, "tokens above 0, or 0 to leave it to the provider")
+        if not isinstance(session, Session):
+            raise InputError(f"{type_name(session)} is no session", remedy="pass what `Session.open` returns")
         tokens_of(layers, session.model.window, "layers")
         self.session = session
         self.model = _model(model, session)

@@ -22,6 +22,7 @@ from windowsill.messages import Request
 from windowsill.session import Session
 from windowsill.session.client_history import Resumed, client_history, list_keys
 from windowsill.store import Store, open_store
+from windowsill.store.base import check_name
 
 Chooser: TypeAlias = Callable[[dict[str, Any]], str | None]
 """Names the session of a request, given its body; `None` leaves it to the list."""
@@ -44,6 +45,7 @@ def conversation(id: str) -> Iterator[None]:
 
     A call inside it whose list does not continue that session, such as one that asks for a title, is recorded apart.
     """
+    check_name("session's name", id)
     token = _current.set(id)
     try:
         yield

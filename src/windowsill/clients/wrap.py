@@ -14,7 +14,7 @@ from windowsill.compose.summaries import Source
 from windowsill.config import StatedSettings
 from windowsill.errors import InputError
 from windowsill.session import Session
-from windowsill.session.session import Config
+from windowsill.session.session import Config, check_stated
 from windowsill.store import Store
 from windowsill.strategies import Strategy
 from windowsill.text import type_name
@@ -102,6 +102,7 @@ def _conversations(
             f"{type_name(session)} names no session",
             remedy="give a Session, its id, a store, or a function of the request",
         )
+    check_stated(options)
     return Conversations(session, store=store, options=options, resends=resends)
 
 

@@ -104,6 +104,10 @@ class ModelContext:
         settings = self.settings
         window = settings.window or self._learned_window()
         stated = settings.budget if isinstance(settings.budget, int) else None
+        if settings.model is None and not (window or stated):
+            raise UnknownModelError(
+                "no model is stated", remedy="give model=, such as gpt-5, or window=, such as 200_000"
+            )
         if settings.model is None:
             return models.find("unknown", window=window or stated)
         try:

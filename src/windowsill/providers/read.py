@@ -82,7 +82,8 @@ def detect(value: Any, default: str = AMBIGUOUS) -> str:
     if default in DIALECTS and default != AMBIGUOUS:
         return default
     fields = value if isinstance(value, dict) else {"messages": value}
-    return _dialect(fields.get("model"), fields.get("messages") or ())
+    listed = fields.get("messages")
+    return _dialect(fields.get("model"), listed if isinstance(listed, list) else ())
 
 
 def detect_body(body: bytes) -> str:

@@ -657,6 +657,14 @@ def _stated(
     return {**loaded.opening(), **{name: value for name, value in stated.items() if value is not None}}
 
 
+def check_stated(options: Mapping[str, Any]) -> None:
+    """Refuse what `Session.open` would refuse whatever the model is: before the first session is opened."""
+    apart = {"config", "strategy", "writer"}
+    with_changes(Settings(), {k: v for k, v in options.items() if k not in apart and not callable(v)})
+    if isinstance(options.get("strategy"), str):
+        strategies.get(options["strategy"])
+
+
 FULL, STEP = 1.0, 0.75
 """A caller without a session sends the whole list each time. What is hidden grows in steps of a quarter of the budget,
 counted from the start, so that the same cut, and with it the cached prefix, holds for many turns."""

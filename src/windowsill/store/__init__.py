@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import msgspec
 
-from windowsill.errors import StoreError
+from windowsill.errors import InputError, StoreError
 from windowsill.extras import extra
 from windowsill.history.entries import Entry, Kind
 from windowsill.store.search_index import SearchIndex
+from windowsill.text import type_name
 
 if TYPE_CHECKING:
     from windowsill.store.postgres import PostgresStore
@@ -30,6 +31,8 @@ def open_store(address: str | Path | None = None) -> Store:
     Without an address it is the default place. A folder that does not exist is made, readable by its owner alone, and
     holds `sessions.db`; in a database of PostgreSQL a schema `windowsill` is made.
     """
+    if address is not None and not isinstance(address, str | os.PathLike):
+        raise InputError(f"{type_name(address)} is no address of a store", remedy="give a folder or a file as text")
     if server := server_address(address, os.environ):
         return open_server(server)
     try:
