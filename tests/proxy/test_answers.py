@@ -152,6 +152,12 @@ def test_a_stream_with_its_last_event_is_whole(pieces):
     assert copy(*pieces).is_whole
 
 
+def test_a_stream_whose_last_event_is_not_all_there_is_not_whole():
+    """Another conversation of the same account may ask meanwhile."""
+    assert not copy(b'data: {"type":"response.completed","response":{"output":[').is_whole
+    assert not copy(b'event: message_stop\ndata: {"type":"message_stop"}\n').is_whole
+
+
 def test_the_words_of_a_model_end_no_stream():
     """It may write about streams."""
     assert not copy(b'data: {"text":"{\\"type\\":\\"message_stop\\"}\\ndata: [DONE]"}\n\n').is_whole

@@ -84,14 +84,14 @@ def test_conversations_with_the_same_beginning_are_not_mixed_up(proxy, provider)
     assert len(proxy.sessions) == 3
 
 
-def test_tool_search_stays_on_behind_the_proxy(proxy, provider):
+def test_tool_search_stays_on_behind_the_proxy(proxy, provider, tmp_path):
     """Complaint: all tools are loaded at once. Deferred tools pass through folds, and the client is told it may."""
     talk(proxy, 4)
     for number in range(12):
         post(proxy, body(*[f"{each} {LONG}" for each in range(2 * number + 1)], tools=TOOLS))
     assert health(proxy)["counts"]["folds"] > 0
     assert json.loads(provider.seen[-1].raw)["tools"] == TOOLS
-    assert AGENTS["claude"].environment(["windowsill"], "http://x")["ENABLE_TOOL_SEARCH"] == "true"
+    assert AGENTS["claude"].environment(["windowsill"], "http://x", tmp_path)["ENABLE_TOOL_SEARCH"] == "true"
 
 
 def test_a_window_of_a_million_stays_one(tmp_path):

@@ -25,9 +25,10 @@ LAST_WORDS = (b"message_stop", b"[DONE]", b"response.completed", b"response.inco
 """What the last event of a stream holds, to tell quickly that there is none."""
 
 LAST_EVENT = re.compile(
-    rb'"type": ?"(?:message_stop|response\.(?:completed|incomplete|failed))"|(?:^|\n)data: ?\[DONE\]', re.MULTILINE
+    rb'(?:"type": ?"(?:message_stop|response\.(?:completed|incomplete|failed))"|^data: ?\[DONE\])[^\n]*\n\r?\n',
+    re.MULTILINE,
 )
-"""The end of a stream: quotes and line breaks that are not escaped stand in no text of a model."""
+"""The end of a stream, whole: quotes and line breaks that are not escaped stand in no text of a model."""
 
 
 class Relay:

@@ -190,9 +190,9 @@ def launch(command: Sequence[str], options: Sequence[str], say: Say) -> int:
         raise InputError(f"there is no program {command[0]!r}", remedy="install it, or give its path")
     agent = AGENTS.get(os.path.basename(command[0]), ANY)  # noqa: PTH119 - the name as it was typed
     options = [*options, *_own_upstreams(options, say)]
-    roots = hasattr(os, "geteuid") and os.geteuid() == 0 and ROOTS_FOLDER.is_dir()
+    place = ROOTS_FOLDER if os.access(ROOTS_FOLDER, os.W_OK) else None
     with (
-        tempfile.TemporaryDirectory(prefix="windowsill-", dir=ROOTS_FOLDER if roots else None) as folder,
+        tempfile.TemporaryDirectory(prefix="windowsill-", dir=place) as folder,
         ChildProxy([*options, "--project", str(Path.cwd())], say) as proxy,
     ):
         store = list(options[options.index("--store") : options.index("--store") + 2]) if "--store" in options else []
