@@ -54,3 +54,10 @@ def pytest_collection_finish():
     gc.collect()
     gc.freeze()
     gc.enable()
+
+
+def pytest_ignore_collect(collection_path, config):
+    """Load no file without pure code for `make quick`: the others load clients, servers and browsers."""
+    if config.option.markexpr == "unit" and collection_path.name.startswith("test_"):
+        return "mark.unit" not in collection_path.read_text() or None
+    return None
