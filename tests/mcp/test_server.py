@@ -3,8 +3,7 @@
 import socket
 import subprocess
 import sys
-import time
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
 from functools import partial
 
 import anyio
@@ -27,12 +26,16 @@ pytestmark = pytest.mark.integration
 
 @pytest.fixture
 def place(tmp_path):
-    with Session.open("s", model="claude-sonnet-4-5", store=tmp_path) as session:
+    return filled(tmp_path)
+
+
+def filled(place):
+    with Session.open("s", model="claude-sonnet-4-5", store=place) as session:
         session.add("where is the key?")
         session.add({"role": "assistant", "content": [{"type": "tool_use", "id": "c", "name": "look", "input": {}}]})
         result = {"type": "tool_result", "tool_use_id": "c", "content": "drawer\nkey under the mat\n"}
         session.add({"role": "user", "content": [result]})
-    return tmp_path
+    return place
 
 
 def arguments(place, *more: str) -> list[str]:
@@ -61,37 +64,34 @@ def test_a_client_talks_over_standard_input_and_output(place):
     run(main)
 
 
-@pytest.fixture
-def serving(place):
-    """A server process; gives its address and takes further options."""
-    started = []
-
-    def start(*more: str) -> str:
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
-        command = [sys.executable, *arguments(place, "--http", "--port", str(port), *more)]
-        started.append(subprocess.Popen(command, stderr=subprocess.PIPE))
-        for _ in range(1_200):
-            with socket.socket() as probe:
-                if probe.connect_ex(("127.0.0.1", port)) == 0:
-                    return f"http://127.0.0.1:{port}/mcp"
-            assert started[-1].poll() is None, started[-1].stderr.read().decode()
-            time.sleep(0.05)
-        raise AssertionError("the server did not come up")
-
-    yield start
-    for process in started:
-        process.terminate()
-        process.wait(60)
-        process.stderr.close()
+@contextmanager
+def serving(place, *more: str):
+    """Serve in a process; give its address."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [sys.executable, *arguments(place, "--http", "--port", str(port), *more)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            line = process.stderr.readline()
+            assert line == f"http://127.0.0.1:{port}/mcp\n"
+            yield line.strip()
+        finally:
+            process.terminate()
 
 
-def test_a_client_talks_over_streamable_http(serving):
+@pytest.fixture(scope="module")
+def address(tmp_path_factory):
+    """The address of one server for all tests that change nothing."""
+    with serving(filled(tmp_path_factory.mktemp("served"))) as found:
+        yield found
+
+
+def test_a_client_talks_over_streamable_http(address):
     """The official client lists and calls the tools of a server that listens on loopback."""
 
     async def main() -> None:
-        async with Client(streamable_http_client(serving())) as client:
+        async with Client(streamable_http_client(address)) as client:
             await use(client)
 
     run(main)
@@ -101,27 +101,25 @@ PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
 JSON = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
 
 
-def test_a_web_page_cannot_talk_to_it(serving):
+def test_a_web_page_cannot_talk_to_it(address):
     """A foreign Host or Origin header is refused."""
-    address = serving()
     assert httpx2.post(address, json=PING, headers={**JSON, "Host": "evil.example"}).status_code == 421
     assert httpx2.post(address, json=PING, headers={**JSON, "Origin": "http://evil.example"}).status_code == 403
 
 
-def test_a_stated_token_is_demanded(serving):
+def test_a_stated_token_is_demanded(place):
     """Without the token there is no answer; with it the client is served."""
-    address = serving("--token", "secret")
-    assert httpx2.post(address, json=PING, headers=JSON).status_code == 401
-    assert httpx2.post(address, json=PING, headers={**JSON, "Authorization": "Bearer wrong"}).status_code == 401
-    assert httpx2.post(address, json=PING, headers={**JSON, "Authorization": "Basic secret"}).status_code == 401
-    assert httpx2.post(address, json=PING, headers={**JSON, "Authorization": "bearer secret"}).status_code == 200
 
-    async def main() -> None:
+    async def main(address: str) -> None:
         http = httpx2.AsyncClient(headers={"Authorization": "Bearer secret"})
         async with http, Client(streamable_http_client(address, http_client=http)) as client:
             await use(client)
 
-    run(main)
+    with serving(place, "--token", "secret") as address:
+        for stated, status in ((None, 401), ("Bearer wrong", 401), ("Basic secret", 401), ("bearer secret", 200)):
+            headers = {**JSON, **({"Authorization": stated} if stated else {})}
+            assert httpx2.post(address, json=PING, headers=headers).status_code == status
+        run(main, address)
 
 
 def ended(place, *more: str) -> tuple[int, str]:
@@ -200,10 +198,10 @@ def test_a_request_that_is_never_finished_is_given_up(place, sent, monkeypatch):
     anyio.run(main)
 
 
-def test_nothing_is_kept_for_a_client_that_went_away(serving):
+def test_nothing_is_kept_for_a_client_that_went_away(address):
     """A server gives no session out, so that none has to be freed."""
     hello = {"protocolVersion": "2025-03-26", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
-    answer = httpx2.post(serving(), json={**PING, "method": "initialize", "params": hello}, headers=JSON)
+    answer = httpx2.post(address, json={**PING, "method": "initialize", "params": hello}, headers=JSON)
     assert answer.status_code == 200
     assert "mcp-session-id" not in answer.headers
 
