@@ -101,7 +101,7 @@ def read_parts(
 
 def first_difference(before: RequestParts, after: RequestParts) -> str:
     """Say where the system prompt or the tools of two requests first differ; empty where they are the same."""
-    if all(before.ids.get(name) == after.ids.get(name) for name in ("system", "tools")):
+    if before is after or all(before.ids.get(name) == after.ids.get(name) for name in ("system", "tools")):
         return ""
     one, other = (parts.system.text if parts.system is not None else "" for parts in (before, after))
     if one != other:
