@@ -226,8 +226,8 @@ class Economy(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
             left = budget.limit - figures.total + figures.batch - FRAME * figures.outputs
             best = masks > (gain if must else max(0.0, gain)) and left >= LEAST_FREE * _room(view, budget)
             if figures.outputs and best:
-                why = f"masking {figures.batch:,} tokens of outputs gains {masks:,.0f} over {figures.calls:.0f} calls"
-                return figures.because(f"{why}, hiding {figures.hidden:,} tokens {gain:,.0f}", "mask")
+                why = f"masking {figures.batch:,} tokens of outputs {_worth(masks)} over {figures.calls:.0f} calls"
+                return figures.because(f"{why}, hiding {figures.hidden:,} tokens {_worth(gain)}", "mask")
         if must:
             why = f"{figures.total:,} tokens passed {budget.high:,}: {figures.hidden:,} new ones are hidden"
         elif cold:
@@ -531,6 +531,10 @@ def _weigh(view: View, budget: Budget, figures: Decision, pace: float, *, must: 
         saves=saves,
         costs=costs + thought,
     )
+
+
+def _worth(gain: float) -> str:
+    return f"{'loses' if gain < 0 else 'gains'} {abs(gain):,.0f}"
 
 
 def _further(figures: Decision) -> str:
