@@ -51,7 +51,7 @@ def settings_of(rest: Fields) -> dict[str, msgspec.Raw]:
 
 def answer_limit(rest: Fields) -> int | None:
     """Return how many tokens a request allows its answer, under whichever name; `None` where it does not say."""
-    raw = settings_of(rest).get(LIMIT)
+    raw = next((rest[name] for name in LIMITS if name in rest), None) or settings_of(rest).get(LIMIT)
     value = any_decoder.decode(raw) if raw is not None else None
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
 
