@@ -161,6 +161,16 @@ def test_what_a_search_found_is_told_by_file():
     ]
 
 
+def test_what_a_search_of_one_file_found_has_no_line_numbers():
+    """The lines are those of the file, as a read shows them; hours and dates at the start of lines stay."""
+    (found,) = _regions("src/a.go", "Grep", 3, "9:\tctx := Save{\n10-\t\tMessage: 1,\n--\n88:\tctx := Load{")
+    assert (found.source, found.kind) == ("src/a.go", "read")
+    assert found.lines == ["\tctx := Save{", "\t\tMessage: 1,", "--", "\tctx := Load{"]
+    for log in (["12:30:45 start", "12:31:02 stop"], ["2026-01-02 start", "2026-01-03 stop"]):
+        assert _regions("app.log", "read", 3, "\n".join(log))[0].lines == log
+    assert _regions("", "run", 3, "9: one\n10: two")[0].lines == ["9: one", "10: two"]
+
+
 def test_a_line_number_is_no_part_of_a_name():
     """A hundred lines of one file are one name; keys of JSON are the tool's own words, and none."""
     assert names_in("src/app.py-150 src/app.py:151:x src/app.py-152-def") == {"src/app.py"}
@@ -178,6 +188,22 @@ def test_a_refusal_to_read_is_no_line_of_the_file(session):
     work(session, 60, start=1)
     follow(session, Economy(), ROOMY, rounds=1)
     assert "== src/none.py" not in stand_ins(session)[0]
+
+
+@pytest.mark.parametrize("refused", [True, False])
+def test_a_change_that_was_refused_took_no_line_out(session, refused):
+    """The file still has the line, and not what would have stood there: the next change will quote it."""
+    old, new = "    return before_the_change(one, two)", "    return after_the_change(one, two)"
+    answer = "The user doesn't want to proceed with this tool use." if refused else "The file was changed:"
+    session.add(TASK)
+    session.add({"role": "assistant", "content": [use("r", "read", path="src/one.py")]})
+    session.add({"role": "user", "content": [result("r", f"def one(two):\n{old}\n")]})
+    session.add({"role": "assistant", "content": [use("e", "edit", path="src/one.py", old_string=old, new_string=new)]})
+    session.add({"role": "user", "content": [{**result("e", f'{answer}\nerror: "no"'), "is_error": refused}]})
+    work(session, 60, start=1)
+    follow(session, Economy(), ROOMY, rounds=1)
+    lines = stand_ins(session)[0].split("\n")
+    assert (old in lines, new in lines) == (refused, not refused)
 
 
 def test_a_stand_in_says_what_was_done_last_and_what_was_reported(session):

@@ -84,15 +84,17 @@ LESSER_SHARE = 4
 """A quarter of the room is for what ranks lower, where that wants so much: a result that nobody can read is no use to
 the request that asked for it."""
 
-LEFT_SHARE = 6
-"""A sixth of the room for messages is left to the next turns where something has to be cut."""
+LEFT_SHARE = 24
+"""One part in so many of the room for messages is left free where something has to be cut: what was just read is needed
+now, and can be folded as soon as the model has seen it."""
 
-NAMES_SHARE = 4
-"""A quarter of what is left of an output names what was cut out of it: paths, ids and numbers that the next call may
+NAMES_SHARE = 8
+"""An eighth of what is left of an output names what was cut out of it: paths, ids and numbers that the next call may
 need, where its ends are only its ends."""
 
-PASSAGES_SHARE = 2
-"""Half of the rest shows passages of the middle that have words that were said: what is being worked on."""
+ENDS_SHARE = 3
+"""A third of the rest shows its ends; the others are passages that have words that were said: what is being worked
+on. This and the shares above were tuned on the half of the recorded sessions that docs/strategies.md names."""
 
 FEWEST_FOR_NAMES = 50
 """Tokens of a cut output below which it has none."""
@@ -201,13 +203,14 @@ def _cut_inner(inner: Block, most: int, scale: Scale, said: Mapping[str, float])
     if not isinstance(inner, Text) or most < FEWEST_FOR_NAMES:
         return cut_block(inner, most, scale)
     room, count = most // NAMES_SHARE - LOWEST_CAP, scale.counter.count
-    passages = (most - most // NAMES_SHARE) // PASSAGES_SHARE if said else 0
-    ends = cut_block(inner, most - most // NAMES_SHARE - passages, scale)
+    lines = most - most // NAMES_SHARE
+    passages = lines - lines // ENDS_SHARE if said else 0
+    ends = cut_block(inner, lines - passages, scale)
     if not isinstance(ends, Text):
         return ends
     shown = ends.text
-    if lines := list_lines(inner.text, shown, said, passages - LOWEST_CAP, count):
-        shown += "\n[lines of what was omitted:]\n" + "\n".join(lines)
+    if found := list_lines(inner.text, shown, said, passages - LOWEST_CAP, count):
+        shown += "\n[lines of what was omitted:]\n" + "\n".join(found)
     if names := list_names(inner.text, shown, room, count):
         shown += f"\n[names in what was omitted: {' '.join(names)}]"
     return Text(text=shown)

@@ -13,7 +13,7 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 from weakref import WeakKeyDictionary
 
 import msgspec
@@ -108,7 +108,7 @@ _SPACE = re.compile(r"\s")
 _STARTS = ":-"
 _ENDS = ".:-/#"
 _PIECE = re.compile(r'(?<=[,;]) ?(?=["{\[(])|(?<=[.;]) ')
-_FOUND_LINE = re.compile(r"((?:[\w.@~+-]*/)*[\w.@~+-]*\.[A-Za-z]\w{0,9})[:-]\d+[:-](.*)")
+_FOUND_LINE = re.compile(r"(?:((?:[\w.@~+-]*/)*[\w.@~+-]*\.[A-Za-z]\w{0,9})[:-])?(\d{1,7})[:-](.*)")
 _LINE_NUMBER = re.compile(r"^ *\d+(?:→|\t)", re.MULTILINE)
 
 
@@ -212,7 +212,7 @@ def collect(view: View, items: Sequence[Item], earlier: Iterable[Item] = ()) -> 
     """
     found = WorkingSet(regions=[], names={}, touched={}, sources=[], replaced={})
     known = _SOURCES.setdefault(view, {})
-    calls: dict[str, tuple[str, bool, str]] = {}
+    calls: dict[str, _Call] = {}
     for item in items:
         if item.fold:
             _take_over(found, view.read(item), _numbers(item))
@@ -270,34 +270,45 @@ def _latest(sources: Iterable[Source]) -> list[Source]:
     return kept
 
 
+class _Call(NamedTuple):
+    """A call whose result is still to come: where it stands, the file it is about, and whether it changes that."""
+
+    use: ToolUse
+    at: int
+    number: int
+    path: str
+    changed: bool
+
+
 def _take(
     found: WorkingSet,
     message: Message,
     at: int,
-    calls: dict[str, tuple[str, bool, str]],
+    calls: dict[str, _Call],
     known: dict[tuple[int, int], WorkingSet],
 ) -> None:
     for number, block in enumerate(message.blocks):
         if isinstance(block, ToolUse):
             path, changed, _ = _read_call(block)
-            calls[block.id] = (path, changed, block.name)
+            calls[block.id] = _Call(block, at, number, path, changed)
             if path:
                 _touch(found, path, at, changes=changed)
-            if path and changed:
-                known[at, number] = _read_source(block, path, at)
-                _add_source(found, known[at, number])
-                found.sources.append((at, number, path, len(block.arguments)))
             _mention_arguments(found, block, at)
         elif isinstance(block, ToolResult):
-            path, changed, tool = calls.get(block.tool_use_id, ("", False, block.name or "output"))
+            call = calls.get(block.tool_use_id)
             text = _file_text(block)
-            # A refusal to read a file is no line of it.
-            if path and not changed and text and not (block.is_error or is_refused(text)):
-                known[at, number] = _read_source(block, path, at)
-                _add_source(found, known[at, number])
-                found.sources.append((at, number, path, len(text)))
-            elif not changed and not path and text:
-                found.regions += _regions("", tool, at, text)
+            if call is None or not call.path:
+                if text:
+                    found.regions += _regions("", call.use.name if call else block.name or "output", at, text)
+            # A refusal to read a file is no line of it, and a change that was refused took none out. What a change
+            # was answered with may show the file, behind the first line.
+            elif (text or call.changed) and not (
+                block.is_error or is_refused(text.partition("\n")[0] if call.changed else text)
+            ):
+                place = (call.at, call.number) if call.changed else (at, number)
+                known[place] = _read_source(call.use if call.changed else block, call.path, place[0])
+                _add_source(found, known[place])
+                found.sources.append((*place, call.path, len(call.use.arguments if call.changed else text)))
             _mention_output(found, text, at)
     if words := message.text:
         # Some models answer in JSON.
@@ -334,13 +345,23 @@ def _read_call(call: ToolUse) -> tuple[str, bool, str]:
 def _regions(path: str, tool: str, at: int, text: str) -> list[Region]:
     """Return what a result shows: lines of a file, of each file that a search found lines in, or of an output."""
     lines = text.splitlines()
-    sample = list(map(_FOUND_LINE.match, lines[:SEARCH_SAMPLE]))
-    if 2 * (len(sample) - sample.count(None)) > len(sample):
-        shown = [(match[1], match[2]) if (match := _FOUND_LINE.match(line)) else ("", line) for line in lines]
+    first = lines[:SEARCH_SAMPLE]
+    sample = [match for match in map(_FOUND_LINE.match, first) if match]
+    named = any(match[1] for match in sample)
+    # Without a path only numbers that grow are those of lines: others are hours, or the beginning of a date.
+    grow = bool(path) and all(int(one[2]) < int(other[2]) for one, other in itertools.pairwise(sample))
+    if 2 * len(sample) > len(first) and (named or grow):
+        shown = [
+            (match[1] or "", match[3]) if match and (match[1] or not named) else ("", line)
+            for line, match in zip(lines, map(_FOUND_LINE.match, lines), strict=True)
+        ]
+        groups = (
+            (source, [line for _, line in group]) for source, group in itertools.groupby(shown, lambda one: one[0])
+        )
         return [
-            Region(source or path or tool, "read" if source or path else "output", at, [line for _, line in several])
-            for source, several in itertools.groupby(shown, key=lambda pair: pair[0])
-            if source or any(line.strip("- ") for _, line in several)
+            Region(source or path or tool, "read" if source or path else "output", at, several)
+            for source, several in groups
+            if source or any(line.strip("- ") for line in several)
         ]
     if path:
         return [Region(path, "read", at, lines)]
