@@ -84,8 +84,8 @@ LESSER_SHARE = 4
 """A quarter of the room is for what ranks lower, where that wants so much: a result that nobody can read is no use to
 the request that asked for it."""
 
-LEFT_SHARE = 24
-"""One part in so many of the room for messages is left free where something has to be cut: what was just read is needed
+LEFT_SHARE = 12
+"""A twelfth of the room for messages is left free where something has to be cut: what was just read is needed
 now, and can be folded as soon as the model has seen it."""
 
 NAMES_SHARE = 8

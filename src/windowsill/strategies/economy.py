@@ -44,20 +44,20 @@ TAIL = (0.06, 2_500)
 """The latest messages that stay as they are: the share of the room for messages, and the most tokens."""
 
 LINES = (0.70, 8_000)
-NAMES = (0.28, 2_600)
+NAMES = (0.20, 2_600)
 RECORD = (0.12, 2_000)
 """Lines, names and the record (words of the user, decisions, failures) in a stand-in that is made anew: the share of
 the room, for lines of what the other parts leave free, and the most tokens. Shares hold on small windows; the caps on
 large ones, where what a further line costs in every call, and not the room, says how many are worth it. They were
 tuned on the half of the recorded sessions that docs/strategies.md names."""
 
-WORK = (0.125, 100, 0.05)
+DONE_ROOM = (0.125, 100, 0.05)
 """The part that says what was done last and what came of it, without which nobody could tell where the work stands: its
 share of the room for names, up to these tokens, or up to this share. Half of it where there are neither names nor
 lines, as in a chat."""
 
 MORE_LINES = (0.70, 4_000)
-MORE_NAMES = (0.12, 1_300)
+MORE_NAMES = (0.09, 1_300)
 MORE_RECORD = (0.05, 1_000)
 """The same in a stand-in that is added behind others."""
 
@@ -330,7 +330,7 @@ class Economy(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
             told = rooms[2] if place == largest else 0
             digest = merge(digests[place], record) if place == largest else digests[place]
             count = view.scale.counter.count
-            done = min(int(WORK[0] * names), max(WORK[1], int(WORK[2] * names))) if told else 0
+            done = min(int(DONE_ROOM[0] * names), max(DONE_ROOM[1], int(DONE_ROOM[2] * names))) if told else 0
             parts = Rooms(lines=lines, names=names - done, record=told)
             earlier = view.items if place == largest and not budget.step else ()
             written = write(collect(view, stretch, earlier), now, sight, parts, count, calls=calls)

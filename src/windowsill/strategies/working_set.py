@@ -47,9 +47,9 @@ CHANGED_LINE = 4.0
 OUTPUT_LINE = 0.3
 """A line of any other output, against one of a file."""
 
-OUTPUT_ROOM = 0.5
-"""The share of the room for lines that outputs may have: a file is quoted line by line, of an output the values are
-used, and those are names."""
+OUTPUT_ROOM = (0.5, 600)
+"""The share of the room for lines that outputs may have, and the most tokens: a file is quoted line by line, of an
+output the values are used, and those are names."""
 
 ARGUMENT = 5
 """A name that a call was given counts as so many mentions."""
@@ -556,7 +556,8 @@ def _choose(regions: Sequence[Region], now: int, sight: Sight, room: int, count:
     """Choose lines within `room`, the most valuable passages first, no line twice."""
     seen = set(sight.lines)
     chosen: dict[tuple[int, int], list[str]] = {}
-    rest = int(room * (1 - OUTPUT_ROOM))
+    share, most = OUTPUT_ROOM
+    rest = room - min(most, int(share * room))
     for place, passage, lines in _by_worth(regions, now, sight):
         # What only files may have is not for other outputs.
         least = rest if regions[place].kind == "output" else 0

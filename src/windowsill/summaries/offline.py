@@ -46,7 +46,7 @@ LONGEST_COMMAND = 240
 SHORT_CALL = 80
 """Characters of a call, and of its result, where only what came of it is told."""
 
-WORK = "Done last, and what was reported"
+DONE_TITLE = "Done last, and what was reported"
 MOST_DONE = 4
 """Calls and commands that are told there."""
 
@@ -394,7 +394,7 @@ def write_work(digest: Digest, room: int, count: Callable[[str], int]) -> str:
         said.values(), key=lambda place: (place < len(digest.sentences) - LATEST, -digest.sentences[place].score)
     )
     reported = [_note(digest.sentences[place]) for place in order]
-    left = room - count(f"## {WORK}\n")
+    left = room - count(f"## {DONE_TITLE}\n")
     chosen: dict[str, tuple[int, int]] = {}
     for part, (lines, least) in enumerate(((done[-MOST_DONE:][::-1], left // 2), (reported, 0))):
         for place, line in enumerate(lines):
@@ -403,7 +403,7 @@ def write_work(digest: Digest, room: int, count: Callable[[str], int]) -> str:
                 continue
             chosen[line] = (part, order[place] if part else -place)
             left -= cost
-    return "\n".join((f"## {WORK}", *sorted(chosen, key=chosen.__getitem__))) if chosen else ""
+    return "\n".join((f"## {DONE_TITLE}", *sorted(chosen, key=chosen.__getitem__))) if chosen else ""
 
 
 class _Layout:
