@@ -7,14 +7,14 @@ import sys
 from pathlib import Path
 from typing import Any, TypeVar, Unpack
 
-from windowsill import providers
+from windowsill import providers, strategies
 from windowsill.clients.conversations import Chooser, Conversations
 from windowsill.clients.transport import WrappedClient, wrap_http
 from windowsill.compose.summaries import Source
-from windowsill.config import StatedSettings
+from windowsill.config import Settings, StatedSettings, with_changes
 from windowsill.errors import InputError
 from windowsill.session import Session
-from windowsill.session.session import Config, check_stated
+from windowsill.session.session import Config
 from windowsill.store import Store
 from windowsill.strategies import Strategy
 from windowsill.text import type_name
@@ -102,8 +102,16 @@ def _conversations(
             f"{type_name(session)} names no session",
             remedy="give a Session, its id, a store, or a function of the request",
         )
-    check_stated(options)
+    _check_stated(options)
     return Conversations(session, store=store, options=options, resends=resends)
+
+
+def _check_stated(options: dict[str, Any]) -> None:
+    """Refuse what `Session.open` would refuse whatever the model is: before the first session is opened."""
+    apart = {"config", "strategy", "writer"}
+    with_changes(Settings(), {k: v for k, v in options.items() if k not in apart and not callable(v)})
+    if isinstance(options.get("strategy"), str):
+        strategies.get(options["strategy"])
 
 
 def _package(client: Any) -> str | None:

@@ -334,8 +334,7 @@ class Session:
         `dynamic` is context for this step (a goal, retrieved knowledge). It is recorded at the end of the history,
         where it leaves the cached prefix whole, and outranks older messages. It is shown until the user speaks again or
         another context is given; then a fold without a stand-in hides it. With `keep="history"` it stays, like a
-        message. `params` are further fields of the request body. Room is kept for the answer that they allow
-        (`max_tokens`), or for `max_output` tokens.
+        message. `params` are further fields of the body; room is kept for the answer they allow, or for `max_output`.
         """
         with self._current():
             if dynamic:
@@ -478,19 +477,15 @@ class Session:
             return undone
 
     def pin(self, message_id: str, *, off: bool = False) -> None:
-        """Never hide this message from now on; with `off`, let it be hidden again.
-
-        One that a fold hides already comes back when that is undone (`unfold`).
-        """
+        """Never hide this message from now on, or with `off` let it be hidden; `unfold` brings a hidden one back."""
         self.mark(message_id, add=() if off else ("pinned",), remove=("pinned",) if off else ())
 
     def mark(self, message_id: str, *, add: Sequence[Mark] = (), remove: Sequence[Mark] = ()) -> None:
         """Give a message marks (`important`, `pinned`), or take them away."""
         if isinstance(add, str) or isinstance(remove, str) or not (add or remove):
             raise InputError("mark needs a list of marks to add or to remove", remedy='such as add=["important"]')
-        for mark in (*add, *remove):
-            if mark not in ("important", "pinned"):
-                raise NotFoundError(f"there is no mark {mark!r}", remedy="use important or pinned")
+        if wrong := [mark for mark in (*add, *remove) if mark not in ("important", "pinned")]:
+            raise NotFoundError(f"there is no mark {wrong[0]!r}", remedy="use important or pinned")
         with self._current() as journal:
             marking = Marking(journal.find(message_id, "message").seq, message_id, tuple(add), tuple(remove))
             journal.append(lambda draft: draft.record("mark", marking))
@@ -657,14 +652,6 @@ def _stated(
     return {**loaded.opening(), **{name: value for name, value in stated.items() if value is not None}}
 
 
-def check_stated(options: Mapping[str, Any]) -> None:
-    """Refuse what `Session.open` would refuse whatever the model is: before the first session is opened."""
-    apart = {"config", "strategy", "writer"}
-    with_changes(Settings(), {k: v for k, v in options.items() if k not in apart and not callable(v)})
-    if isinstance(options.get("strategy"), str):
-        strategies.get(options["strategy"])
-
-
 FULL, STEP = 1.0, 0.75
 """A caller without a session sends the whole list each time. What is hidden grows in steps of a quarter of the budget,
 counted from the start, so that the same cut, and with it the cached prefix, holds for many turns."""
@@ -684,8 +671,7 @@ def fit(
 
     What fits comes back unchanged. `payload.messages` is the list in the format it came in, `payload.to(...)` any
     other, `payload.report` what was done. State a `model`, a `budget` or a `window`. Settings are those of
-    `Session.open`; a `writer` that asks a model is waited for, `wait` seconds at most: there is no later request that
-    could use its text.
+    `Session.open`; a `writer` that asks a model is waited for, `wait` seconds at most.
     """
     request = providers.read_request(messages, format=settings.get("format"))
     model = settings.get("model") or request.model
