@@ -261,7 +261,7 @@ def test_words_without_blanks_between_them_are_names(line, step):
 @pytest.mark.parametrize("words", ["倉庫の在庫は三百箱です、棚の上に置いてあります。", "x"])
 def test_it_stays_within_its_size_whatever_it_is_made_of(words):
     """A character of Japanese is a token, and where lines are from is counted too."""
-    session = opened(recall=200, budget=6_000)
+    session = opened(recall=200, budget=6_000, strategy="sliding-window")
     session.add({"role": "user", "content": TASK})
     for number in range(40):
         session.add({"role": "assistant", "content": f"ledger_{number} {words}"})
