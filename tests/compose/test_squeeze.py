@@ -88,6 +88,19 @@ def test_a_cut_result_shows_the_passage_that_was_spoken_of():
     assert "step 38 11 of" not in text_of(cut.content)
 
 
+def test_most_lines_of_a_result_a_little_larger_than_the_window_stay():
+    """It was just read, and the next call quotes it: ends, passages and names have most of the window."""
+    output = "\n".join(f"def step_{number}(value): return value + {number}" for number in range(180))
+    session = opened()
+    for message in answered(use("a"), output):
+        session.add(message)
+    payload = session.compose_sync()
+    body = payload.body(cache=False).decode()
+    whole = [line for line in output.split("\n") if line in body]
+    assert weighed(session, payload) <= BUDGET
+    assert len(whole) > 0.6 * len(output.split("\n"))
+
+
 def test_a_giant_pinned_message_is_cut_but_never_hidden():
     """Its beginning and its end stay."""
     session = opened()
