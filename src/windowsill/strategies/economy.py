@@ -3,8 +3,8 @@
 A provider reads a cached prefix for a fraction of the price and charges more than the price to write one. So a fold
 pays when what it takes out of the later requests is worth more than writing what stands behind it again. Earlier
 stand-ins stay byte for byte, and with them the cache: a fold adds one behind them. They are joined into one when the
-cache has gone cold, as everything is written again then anyway, or when they take too much room. Where little of old
-outputs was ever used later, a batch of them is masked instead, if that gains more.
+cache has gone cold, as everything is written again then anyway, or when they take too much room. A batch of large
+outputs that have little left to give is masked instead, where that gains more.
 """
 
 from __future__ import annotations
