@@ -20,7 +20,7 @@ def test_the_window_shows_its_bar_its_items_and_its_folds_with_prices(page: Page
     assert "stand-ins of folds" in (bar.get_attribute("aria-label") or "")
     page.click("button", "first")
     text = page.see("messages folded", "Unfold what fits", "per call", "pinned", TASK.splitlines()[0])
-    assert "economy" in text
+    assert "condense" in text
     assert "Windowsill" in text
     feed = page.role("feed", "Items as the model sees them")
     first = feed.find_element("css selector", "[role=article]")

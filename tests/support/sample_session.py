@@ -152,7 +152,9 @@ def sample(
 ) -> Session:
     """The session: a first way that is given up at a checkpoint, then the work, a state, a policy and pinned words."""
     ticks = itertools.count()
-    session = Session.open(id, store=store, model=MODEL, budget=budget, clock=lambda: began + 3 * next(ticks))
+    # The default would mask outputs for long; the page is to show folds that hide messages.
+    settings = {"budget": budget, "strategy": "condense"}
+    session = Session.open(id, store=store, model=MODEL, clock=lambda: began + 3 * next(ticks), **settings)
     session.pin(session.add({"role": "user", "content": TASK}))
     state = session.state
     state.set_goal("Mend the flaky test of the refunds", ["test_refund_is_sent_once passes fifty times in a row"])
