@@ -45,14 +45,13 @@ def in_memory() -> bool:
 if "TMPDIR" not in os.environ and in_memory():
     os.environ["TMPDIR"] = tempfile.tempdir = MEMORY
 
-# What is loaded to collect the tests stays: looking through it for garbage, again and again, is a quarter of the work.
+# What is loaded to collect the tests stays: looking through it for garbage, again and again, is a fifth of the work.
 gc.disable()
 
 
 def pytest_collection_finish():
-    """Leave what was loaded out of every later search for garbage."""
+    """Look for garbage from now on."""
     gc.collect()
-    gc.freeze()
     gc.enable()
 
 

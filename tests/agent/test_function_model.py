@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import threading
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -108,23 +110,24 @@ CALL = Answer(text="I look.", calls=(Call("read", {"path": "a"}, id="call_a"),))
 SAID = [("text", "I look."), ("call", "call_a", "read", '{"path":"a"}')]
 
 
-def sdk(format: str, server: Server) -> Any:
+@contextmanager
+def sdk(format: str, server: Server) -> Iterator[Any]:
     """A function as users write it: one call of the provider's SDK."""
     if format == "anthropic":
-        client = anthropic.Anthropic(base_url=server.url, api_key="none")
-        return lambda request: client.messages.create(**request)
-    chat = openai.OpenAI(base_url=server.url + "/v1", api_key="none")
-    if format == "responses":
-        return lambda request: chat.responses.create(**request)
-    return lambda request: chat.chat.completions.create(**request)
+        with anthropic.Anthropic(base_url=server.url, api_key="none") as client:
+            yield lambda request: client.messages.create(**request)
+        return
+    with openai.OpenAI(base_url=server.url + "/v1", api_key="none") as chat:
+        make = chat.responses if format == "responses" else chat.chat.completions
+        yield lambda request: make.create(**request)
 
 
 @pytest.mark.parametrize("format", ["anthropic", "openai", "responses"])
 def test_objects_of_an_sdk(format: str) -> None:
     """The request is what an SDK takes, and its answer is one, with its usage."""
     session = talking(format)
-    with Server(lambda _: CALL) as server:
-        answer = ask(FunctionModel(sdk(format, server), format=format), asking(session, format=format))
+    with Server(lambda _: CALL) as server, sdk(format, server) as function:
+        answer = ask(FunctionModel(function, format=format), asking(session, format=format))
     session.add(answer.body, format=format)
     assert told(answer.body, format) == SAID
     assert [used.prompt for used in spent(session)] == [server.seen[0].tokens]
