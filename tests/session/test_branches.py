@@ -93,6 +93,21 @@ def test_as_much_as_fits_comes_back_newest_first():
     assert session.compose_sync().report.folds == ()
 
 
+def test_as_many_masked_outputs_as_fit_come_back_newest_first():
+    """H9: the others stay masked, and a mask of which none fits is left as it is."""
+    session = opened(budget=3_000, strategy="mask:keep=1")
+    talk(session, 60)
+    session.compose_sync()
+    fold = next(fold for fold in session.folds if len(fold.spans) > 2)
+    session.unfold(fold.id, fit=True)
+    active = [span.active for span in session.folds[0].spans]
+    assert active == sorted(active, reverse=True)
+    assert set(active) == {True, False}
+    assert session.compose_sync().report.folds == ()
+    with pytest.raises(FoldError, match="fits the budget"):
+        session.unfold(fold.id, fit=True)
+
+
 def test_as_much_as_fits_counts_the_system_prompt_and_the_tools():
     """H9: what the last request carried besides messages takes its room."""
     session = opened(budget=3_000)

@@ -10,7 +10,7 @@ from windowsill.budget import Budget
 from windowsill.compose.summaries import write_records
 from windowsill.errors import FoldError, NotFoundError
 from windowsill.history.entries import ROOT, ROOT_HASH, Entry, Range, on_path, within
-from windowsill.history.folds import Fold, MessageSpan, Proposal, Span, edits_of_past, ends, unpack_stand_ins
+from windowsill.history.folds import BlockSpan, Fold, MessageSpan, Proposal, Span, edits_of_past, ends, unpack_stand_ins
 from windowsill.history.head import Draft, Head, rewind_meta
 from windowsill.history.view import View, build, fold_meta, message_meta, restored_by, unfold_meta, units
 from windowsill.journal.writer import JournalWriter
@@ -78,6 +78,9 @@ def unfold_what_fits(journal: JournalWriter, fold_id: str, budget: Budget, reaso
 
     def make(draft: Draft) -> Entry:
         entry, fold, numbers = _find_applying(journal, fold_id, None)
+        numbers = _parts_that_fit(journal.head.view, fold, numbers, budget)
+        if not numbers:
+            raise _nothing_fits(fold_id)
         undone = journal.head.copy().draft(journal.clock()).unfold(entry.seq, fold_id, numbers, reason)
         view = _without_fold(journal, [undone]).view
         runs = [span for number, span in enumerate(fold.spans) if number in numbers and isinstance(span, MessageSpan)]
@@ -88,6 +91,24 @@ def unfold_what_fits(journal: JournalWriter, fold_id: str, budget: Budget, reaso
         return written
 
     return journal.append(make, reshape=lambda entries: _without_fold(journal, entries)).id
+
+
+def _parts_that_fit(view: View, fold: Fold, numbers: Sequence[int], budget: Budget) -> list[int]:
+    """Return the numbers of these spans without the oldest parts of messages that are too much."""
+    room = budget.high - budget.fixed - view.tokens()
+    found = []
+    for number in reversed(numbers):
+        span = fold.spans[number]
+        if isinstance(span, BlockSpan):
+            room -= view.tokens_of(span.saves)
+            if room < 0:
+                continue
+        found.append(number)
+    return found[::-1]
+
+
+def _nothing_fits(fold_id: str) -> FoldError:
+    return FoldError(f"nothing of fold {fold_id!r} fits the budget", remedy="raise the budget, or fold something else")
 
 
 def _fold_what_is_too_much(
@@ -106,9 +127,7 @@ def _fold_what_is_too_much(
         hide.append(unit)
         excess -= view.tokens_of(unit.weight(view.items))
     if inside and len(hide) == len(inside):
-        raise FoldError(
-            f"nothing of fold {fold_id!r} fits the budget", remedy="raise the budget, or fold something else"
-        )
+        raise _nothing_fits(fold_id)
     rest = fold_units(view, hide, strategy="unfold", reason=reason or "as much as fits")
     return rest and write_records(view, rest, budget)
 
