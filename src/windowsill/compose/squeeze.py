@@ -334,7 +334,7 @@ def _aim(view: View, budget: Budget, sizes: Sequence[int]) -> int:
         systems = view.tokens_of(sum_weights(item.weight for item in view.items[: view.leading()]))
         return budget.limit - max(0, budget.limit - budget.fixed - systems) // LEFT_SHARE
     others = view.tokens() - max(sizes, default=0)
-    return max(budget.limit - (-others % budget.step), budget.fixed + others)
+    return min(budget.limit, max(budget.limit - (-others % budget.step), budget.fixed + others))
 
 
 def _caps(sizes: Mapping[int, int], ranks: Mapping[int, int], room: int, stubborn: Mapping[int, int]) -> dict[int, int]:

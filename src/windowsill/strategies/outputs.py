@@ -190,8 +190,9 @@ class Outputs(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
         answered = 0 if budget.refs else _answered(view)
         for place in memo.unread:
             item = view.items[place]
-            if place < answered:
+            if place < answered and view.tokens(item) <= budget.limit:
                 # The model has read it, and the provider cached it: what becomes of it is the strategy's to decide.
+                # What is larger than a request it cannot have read.
                 above.append(place)
                 continue
             # What is pinned stays as it is, and a message as short as a line has no line above the limit. What was cut
