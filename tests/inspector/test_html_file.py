@@ -1,5 +1,7 @@
 """One session as one file, the bar in notebooks and terminals, and the command that opens the page."""
 
+import base64
+import gzip
 import json
 import re
 import signal
@@ -53,8 +55,8 @@ def store():
 
 
 def data_of(html):
-    found = re.search(r'<script type="application/json" id="windowsill-data">(.*?)</script>', html, re.DOTALL)
-    return json.loads(found[1])
+    found = re.search(r'<script type="text/plain" id="windowsill-data">(.*?)</script>', html)
+    return json.loads(gzip.decompress(base64.b64decode(found[1])))
 
 
 def test_file_has_what_the_page_would_ask_for(store, static):
@@ -80,6 +82,12 @@ def test_file_has_what_the_page_would_ask_for(store, static):
         for place, answer in data["answers"].items():
             if place != "api/sessions":
                 assert client.get(f"/{place}").json() == answer, place
+
+
+def test_file_is_a_fraction_of_its_answers(store, static):
+    """The requests of a session repeat each other: together they are packed."""
+    html = export_page(store, "work", static=static).html
+    assert len(html) < len(json.dumps(data_of(html))) / 4
 
 
 def test_nothing_in_the_file_can_run(store, static):

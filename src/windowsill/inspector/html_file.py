@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import gzip
 import hashlib
 import re
 from collections.abc import Callable, Iterator
@@ -20,7 +21,7 @@ from windowsill.inspector.server import STATIC, encode
 from windowsill.store import Store
 
 LARGEST = 25_000_000
-"""Bytes of the answers in a file: what is worth most comes first, and the rest is left out and named."""
+"""Bytes of the answers in a file, unpacked: what is worth most comes first, and the rest is left out and named."""
 
 MOST_REQUESTS = 40
 """Calls whose exact request is in the file: the last ones."""
@@ -164,11 +165,11 @@ def _page(static: Path, data: bytes) -> str:
     page = _ICON.sub(lambda match: f'href="{_data(static / match[1], "image/svg+xml")}"', page)
     hashes = [" ".join(f"'sha256-{_digest(each)}'" for each in texts) for texts in ((mapping, begin), styles)]
     policy = f"default-src 'none'; script-src {hashes[0]} data:; style-src {hashes[1]}; img-src data:"
-    # Nothing in the data may end its script, or begin another one.
-    shown = data.decode().replace("<", "\\u003c")
+    # Requests have most of their text in common. Nothing in base64 can end its script, or begin another one.
+    packed = base64.b64encode(gzip.compress(data, mtime=0)).decode()
     scripts = (
         f'<script type="importmap">{mapping}</script>'
-        f'<script type="application/json" id="windowsill-data">{shown}</script>'
+        f'<script type="text/plain" id="windowsill-data">{packed}</script>'
         f'<script type="module">{begin}</script>'
     )
     page = _SCRIPT.sub(lambda _: scripts, page)

@@ -1,11 +1,14 @@
-// Where the page's data comes from: the server, or the JSON inside an exported file. Nothing else asks for anything.
+// Where the page's data comes from: the server, or the packed JSON inside an exported file. Nothing else asks for anything.
 import { signal, batch } from "./vendor/signals.js";
 import { useEffect, useRef, useState } from "./vendor/hooks.js";
 
-const embedded = (() => {
-  const element = document.getElementById("windowsill-data");
-  return element ? JSON.parse(element.textContent) : null;
-})();
+const packed = document.getElementById("windowsill-data");
+const embedded = packed && (await unpack(packed.textContent));
+
+async function unpack(text) {
+  const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+  return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).json();
+}
 
 export const isExport = embedded !== null;
 export const about = signal(embedded ? embedded.about : null);
