@@ -9,7 +9,7 @@ outputs that have little left to give is masked instead, where that gains more.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Literal, TypeAlias
 
 import msgspec
@@ -186,14 +186,21 @@ class Economy(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
             return wait.because(f"{total:,} tokens are no more than half of {budget.limit:,}")
         if not must and view.unfolded():
             return wait.because("what somebody had shown again stays while there is room")
-        room = _room(view, budget)
+        held = held_places(view)
+        room = _room(view, budget, held)
         start = _behind_stand_ins(view)
-        each = view.each(view.items[start:])
         idle = _idle(view)
         cold = idle > budget.cache.lifetime
+        most = view.tokens() - (view.tokens(*view.items[:start]) if start else 0)
+        if not must and not cold and most < LEAST_HIDDEN * room:
+            # In most turns after a fold, without a look at each message.
+            return msgspec.structs.replace(wait, hidden=most, idle=idle).because(
+                f"{most:,} tokens that no fold covers are too few for the prefix to be read anew"
+            )
+        each = view.each(view.items[start:])
         fresh = _fresh(view, each, room)
         cut = _cut(each, _size(TAIL, room), fresh if must or cold else max(fresh, self.keep))
-        stays = sum(each[place - start] for place in held_places(view) if start <= place < start + cut)
+        stays = sum(each[place - start] for place in held if start <= place < start + cut)
         hidden, rest = sum(each[:cut]) - stays, sum(each[cut:]) + stays
         if not must and not cold and hidden < LEAST_HIDDEN * room:
             few = msgspec.structs.replace(wait, hidden=hidden, rest=rest, idle=idle)
@@ -427,11 +434,11 @@ def _size(size: tuple[float, int], room: float) -> int:
     return min(most, int(share * room))
 
 
-def _room(view: View, budget: Budget) -> int:
-    """Count the tokens that messages may have beside those that always stay."""
-    task = view.task()
-    held = view.each([view.items[place] for place in held_places(view) if task is None or place > task])
-    return max(0, budget.limit - budget.fixed - _first_tokens(view) - sum(held))
+def _room(view: View, budget: Budget, held: Iterable[int] | None = None) -> int:
+    """Count the tokens that messages may have beside the first ones and those that are held, which always stay."""
+    task, held = view.task(), held_places(view) if held is None else held
+    stay = view.each([view.items[place] for place in held if task is None or place > task])
+    return max(0, budget.limit - budget.fixed - _first_tokens(view) - sum(stay))
 
 
 def _first_tokens(view: View) -> int:
