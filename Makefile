@@ -2,7 +2,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-WORKERS ?= 2
+# Three for two cores: some tests wait for servers, locks and the browser.
+WORKERS ?= 3
 
 # One room of the tests: make test ROOM=history
 ROOM ?=
@@ -34,7 +35,7 @@ browser:
 		echo "tests/browser will not run: apt-get could not install chromium and chromium-driver"; \
 	else echo "tests/browser will not run: chromedriver is missing, and only root can install it with apt-get"; fi
 
-# The whole suite takes about ten minutes on two cores.
+# The whole suite takes about eight minutes on two cores.
 test: $(VENV)/.test page browser
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(if $(ROOM),tests/$(ROOM))
 
