@@ -9,6 +9,9 @@ from typing import Any
 SIGN = " [...] "
 """Stands where the middle of a text was left out."""
 
+MOST_NESTED = 12
+"""Levels of JSON that are told apart."""
+
 _STOP = re.compile(r"[.!?][\"')]?\s|[。\uff01\uff1f]|\n")
 """The end of a sentence."""
 
@@ -96,6 +99,19 @@ def strings(value: Any) -> Iterator[str]:
             waiting.extend(reversed(value))
         elif isinstance(value, int | float) and not isinstance(value, bool):
             yield repr(value)
+
+
+def inline(value: Any, depth: int = 0) -> str:
+    """Write a value of JSON without quotation signs; what is empty is left out."""
+    if depth > MOST_NESTED or isinstance(value, str):
+        return str(value)
+    if isinstance(value, dict):
+        told = ((one_line(key), inline(each, depth + 1)) for key, each in value.items())
+        return ", ".join(f"{key} ({text})" if ", " in text else f"{key} {text}" for key, text in told if text)
+    if isinstance(value, list):
+        texts = [text for each in value if (text := inline(each, depth + 1))]
+        return ("; " if any(", " in text for text in texts) else ", ").join(texts)
+    return "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def table_cell(value: object) -> str:

@@ -209,7 +209,7 @@ def test_the_command_fails_when_something_got_worse(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(("worth", "stated", "used"), [(1, (), 2), (10**9, (), 1), (1, ("--workers", 1), 1)])
 def test_much_is_evaluated_on_all_processors(tmp_path, monkeypatch, worth, stated, used):
-    """Where there is much to replay and nobody says how many processes, each processor has one."""
+    """Each processor has a process if there is much to replay and nobody says how many."""
     seen = []
 
     def watched(*given, **more):

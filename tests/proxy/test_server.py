@@ -259,7 +259,7 @@ def test_a_conversation_can_be_named_by_hand(proxy, provider):
 
 
 def test_a_provider_can_be_named_by_hand(tmp_path):
-    """Where a provider speaks the format of another: the address says whose it is, and one that is none is named."""
+    """The address says whose request it is if several speak a format; a provider that is none is named."""
     with (
         upstream(lambda handler, _: say(handler, 200, b"{}")) as (url, got),
         upstream(lambda handler, _: say(handler, 500, b"{}")) as (other, _),

@@ -334,6 +334,6 @@ def test_a_closed_session_holds_no_messages():
     ],
 )
 def test_what_is_wrong_is_told_in_our_words(wrong, told):
-    """What was given, and what may be."""
+    """Errors name what was given, and what may be."""
     with pytest.raises(windowsill.WindowsillError, match=re.escape(told)):
         wrong()

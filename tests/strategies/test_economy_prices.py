@@ -1,4 +1,4 @@
-"""What each price and size does to a decision: masks, signed reasoning, the text of a model."""
+"""Prices and sizes change a decision: masks, signed reasoning, the text of a model."""
 
 import json
 
@@ -91,7 +91,7 @@ def test_a_batch_is_masked_and_told_with_its_figures():
 
 
 def test_an_output_that_a_later_call_quotes_stays():
-    """What was of use once may be of use again, and makes the others more likely to be asked for."""
+    """It was of use once and may be again, which makes the others more likely to be asked for too."""
     session = mixed()
     before = Economy().decide(session.view, priced(write=3.0))
     call(session, 200, "grep", "nothing", pattern="value_103_7 = compute(7)")
@@ -150,7 +150,7 @@ def thinking(words):
 
 @pytest.mark.parametrize(("words", "bound", "action"), [(0, 0, "add"), (5_000, None, "add"), (5_000, 0, "wait")])
 def test_signed_reasoning_that_an_edit_voids_is_thought_again(words, bound, action):
-    """Where a model takes it only behind an unchanged past, losing it costs what writing it did."""
+    """Losing it costs what writing it did, for a model that takes it only behind an unchanged past."""
     view = thinking(words)
     decision = Economy().decide(view, msgspec.structs.replace(WIDE, bound_after=bound))
     assert decision.action == action
@@ -161,7 +161,7 @@ def test_signed_reasoning_that_an_edit_voids_is_thought_again(words, bound, acti
 
 
 def test_reasoning_that_is_void_already_costs_nothing():
-    """What an earlier edit or a refusal of the provider took away cannot be lost again."""
+    """It cannot be lost again after an earlier edit, or a refusal of the provider."""
     view = thinking(5_000)
     refused = msgspec.structs.replace(WIDE, bound_after=view.items[-1].seq)
     assert Economy().decide(view, refused).voided == 0
@@ -215,7 +215,7 @@ def test_the_model_says_whether_an_edit_voids_its_reasoning(model, bound):
     ],
 )
 def test_a_text_is_bought_where_the_fold_saves_more(writer, bought):
-    """What its model reads and writes, and what is read while it is not there, is weighed against what a fold saves."""
+    """Its price is all that its model reads and writes, and all that calls read until it is there."""
     session = opened(model="claude-sonnet-4-5")
     session.add({"role": "user", "content": TASK}, at=0.0)
     for number in range(70):

@@ -24,7 +24,7 @@ DECISIONS = [
     "We decided to use Terraform for the clusters.",
 ]
 OWN_DECISIONS = ["We chose nightly backups over hourly ones.", "We settled on two replicas for each shard."]
-"""What the assistant said."""
+"""Decisions that the assistant states."""
 MARKED = ["The contact for the north is Ingrid Vale.", "The contact for the south is Omar Reyes."]
 FAILURES = ["Error: gift card balance is not enough", "HTTP 500 from the invoice service", "エラー: 在庫がありません"]
 QUESTIONS = ["Open question: who owns the staging cluster?", "Open question: may refunds be split by region?"]

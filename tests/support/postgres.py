@@ -26,7 +26,7 @@ WATCH = 'exec 3<&0; "$@" </dev/null & cat <&3; kill -QUIT $!; wait'
 """Ends the server when its standard input ends, which it does with the process of the tests, however that ends."""
 
 SHORT = "/dev/shm" if tempfile.gettempdir() == "/dev/shm" else "/tmp"
-"""Where folders of servers are made: a socket's path may have 107 characters, and every user has to reach it."""
+"""The folder of the servers' folders: a socket's path may have 107 characters, and every user has to reach it."""
 
 _numbers = count()
 

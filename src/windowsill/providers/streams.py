@@ -129,7 +129,7 @@ class Stream(ABC):
         self._parser = self._new_parser(limit)
         self._out: list[Event] = []
         self._growing: tuple[Any, Pieces, Callable[[str, int], Event], int] | None = None
-        """What the last event was beside its text, the pieces its text went to, and the event of it."""
+        """The last event without its text, the pieces that its text went to, and the event of more of it."""
         self._last = b""
         """The last event that was taken for its text alone."""
 

@@ -22,7 +22,7 @@ LAST_PIECES = 256
 """Pieces at the end of a stream in which its last event is looked for: that of OpenAI repeats the whole answer."""
 
 LAST_WORDS = (b"message_stop", b"[DONE]", b"response.completed", b"response.incomplete", b"response.failed")
-"""What the last event of a stream holds, to tell quickly that there is none."""
+"""Words of which the last event of a stream holds one: without any, no expression needs to be tried."""
 
 LAST_EVENT = re.compile(
     rb'(?:"type": ?"(?:message_stop|response\.(?:completed|incomplete|failed))"|^data: ?\[DONE\])[^\n]*\n\r?\n',

@@ -36,10 +36,10 @@ SIGN_IN = 41
 OPENCODE_CONFIG = "OPENCODE_CONFIG_CONTENT"
 GEMINI_SETTINGS, GEMINI_DEFAULTS = "GEMINI_CLI_SYSTEM_SETTINGS_PATH", "GEMINI_CLI_SYSTEM_DEFAULTS_PATH"
 GEMINI_FOLDERS = {"darwin": "/Library/Application Support/GeminiCli", "win32": "C:/ProgramData/gemini-cli"}
-"""Where Gemini CLI has the settings of a machine; elsewhere in `/etc/gemini-cli`."""
+"""The folders in which Gemini CLI has the settings of a machine; elsewhere it is `/etc/gemini-cli`."""
 
 ROOTS_FOLDER = Path("/run")
-"""Where root has files for the life of a program."""
+"""The folder for files of root that live as long as a program."""
 
 PROXY = "WINDOWSILL_PROXY"
 """Names the proxy to the tools, however an agent starts them."""

@@ -122,9 +122,9 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     summary: float = 0.0
     """The price of that text: what its model reads and writes, and what is read meanwhile."""
     saves: float = 0.0
-    """What hiding saves over the calls that are expected,"""
+    """The price of the tokens that hiding keeps out of the calls that are expected,"""
     costs: float = 0.0
-    """and what it costs: caching the rest again, thinking again, the model's text."""
+    """and of hiding: caching the rest again, thinking again, the model's text."""
     batch: int = 0
     """Tokens of large old outputs that could be masked instead,"""
     outputs: int = 0

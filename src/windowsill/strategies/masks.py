@@ -72,7 +72,7 @@ LARGEST_PLACEHOLDER = 160
 SHORTEST_QUOTE = 4
 """Characters below which a value stands in an output by chance,"""
 
-MOST_CALLS = 30
+LATEST_CALLS = 30
 """and the latest calls that are looked at: a long view costs no more than a short one."""
 
 _SERIES = re.compile(r'(?:(?:"[^"]{0,24}"|-?\d[\d.eE+-]*)\s*,\s*){20,}')
@@ -183,7 +183,7 @@ def quoted_later(view: View, outputs: Sequence[Item], keep: int) -> set[int]:
     """
     found: set[int] = set()
     said: set[str] = set()
-    calls = [place for place, item in enumerate(view.items) if item.calls and not item.fold][-MOST_CALLS:]
+    calls = [place for place, item in enumerate(view.items) if item.calls and not item.fold][-LATEST_CALLS:]
     words = [view.read(item).text for item in view.items if item.own and not item.fold]
     texts = [(view.position(item.seq) or 0, item.seq, text_of(view.read(item).blocks)) for item in outputs]
     for place in calls:

@@ -23,7 +23,7 @@ from windowsill.messages import Block, Message, Reasoning, ToolResult, ToolUse, 
 from windowsill.secrets.documents import redact_for_reading
 from windowsill.summaries.collect import is_refused, read_json
 from windowsill.summaries.quotes import LINE_OF
-from windowsill.text import one_line, strings
+from windowsill.text import MOST_NESTED, inline, one_line, strings
 from windowsill.tokens import Weight
 from windowsill.tool_arguments import Arguments
 
@@ -72,9 +72,6 @@ LONGEST_LINE = 160
 
 LONGEST_ROW = 320
 """Characters up to which a record of an output in JSON is one line: part of it would tell something else."""
-
-MOST_NESTED = 12
-"""Levels of JSON that are told apart."""
 
 SEARCH_SAMPLE = 20
 """Lines at the start of a result of which more than half have a path and a number when a search of files gave them."""
@@ -374,12 +371,12 @@ def _rows(value: Any, name: str = "", depth: int = 0) -> Iterator[str]:
     """Write a value of JSON in lines: a record that is short in one, so that no line tells a part of it alone."""
     head = f"{name}: " if name else ""
     if not isinstance(value, (dict, list)) or depth > MOST_NESTED:
-        yield from _pieces((head + _inline(value)).splitlines())
+        yield from _pieces((head + inline(value)).splitlines())
         return
     long: list[tuple[str, Any]] = []
     row = ""
     for key, each in value.items() if isinstance(value, dict) else (("", each) for each in value):
-        told = _inline({key: each} if key else each)
+        told = inline({key: each} if key else each)
         if len(told) > LONGEST_LINE or "\n" in told or (not key and isinstance(each, dict)):
             long.append((one_line(key) or name, each))
         elif told:
@@ -389,21 +386,8 @@ def _rows(value: Any, name: str = "", depth: int = 0) -> Iterator[str]:
             row += f", {told}" if row else told
     yield from (head + row,) if row else ()
     for key, each in long:
-        short = isinstance(each, dict) and len(told := _inline(each)) <= LONGEST_ROW and "\n" not in told
+        short = isinstance(each, dict) and len(told := inline(each)) <= LONGEST_ROW and "\n" not in told
         yield from (f"{key}: {told}" if key else told,) if short else _rows(each, key, depth + 1)
-
-
-def _inline(value: Any, depth: int = 0) -> str:
-    """Write a value of JSON without quotation signs; what is empty is left out."""
-    if depth > MOST_NESTED or isinstance(value, str):
-        return str(value)
-    if isinstance(value, dict):
-        told = ((one_line(key), _inline(each, depth + 1)) for key, each in value.items())
-        return ", ".join(f"{key} ({text})" if ", " in text else f"{key} {text}" for key, text in told if text)
-    if isinstance(value, list):
-        texts = [text for each in value if (text := _inline(each, depth + 1))]
-        return ("; " if any(", " in text for text in texts) else ", ").join(texts)
-    return "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _pieces(lines: Iterable[str]) -> list[str]:
