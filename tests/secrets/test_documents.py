@@ -96,3 +96,25 @@ def test_a_tuple_with_names_of_its_own_is_gone_through():
     """It becomes a plain one where something is taken out."""
     pair = namedtuple("pair", "a b")("password=hunter2", 1)
     assert redact_value(pair, Redactor()) == ("password=[secret: password]", 1)
+
+
+HARD = (
+    "4111 1111 1111 1111",
+    "pw\u200bd=hunter2",
+    drawn(1, 24),
+    "a\n" + drawn(2, 30),
+    "nothing",
+    "key",
+    "one two",
+    '"\\',
+)
+texts = st.one_of(keys.map(lambda key: key[1].replace("{}", key[2])), st.sampled_from(HARD))
+
+
+@given(rows=st.lists(st.one_of(texts, st.dictionaries(texts, texts, max_size=2), st.lists(texts, max_size=2))))
+def test_values_are_redacted_together_as_they_are_one_by_one(rows):
+    """One look tells which of them may hold a secret: none that does is passed over, whatever is around it."""
+    assert redact_value(rows, Redactor()) == [redact_value(row, Redactor()) for row in rows]
+    named = [redact_value({"passwords": row})["passwords"] for row in rows]
+    assert redact_value({"passwords": rows})["passwords"] == named
+    assert redact_value([*rows, object], Redactor())[:-1] == redact_value(rows, Redactor())

@@ -275,7 +275,7 @@ BEFORE, NEAR = 200, 64
 """Characters before a token in which an address may begin, and in which a word may name the token."""
 
 _FIRST_DIGIT = "|".join(f"[A-Za-z+/_-]{{{place}}}[0-9][A-Za-z0-9+/_-]{{{19 - place},}}" for place in range(20))
-_CANDIDATE = rf"(?:{_FIRST_DIGIT}|[A-Za-z+/_-]{{20,}}[0-9][A-Za-z0-9+/_-]*)={{0,2}}"
+CANDIDATE = rf"(?:{_FIRST_DIGIT}|[A-Za-z+/_-]{{20,}}[0-9][A-Za-z0-9+/_-]*)={{0,2}}"
 """Runs of at least 20 characters with a digit, by the place of the first one: most long names have none."""
 _TOKEN_RUN = re.compile(rb"[A-Za-z0-9+/_=-]*")
 _LONG = re.compile(rb"[A-Za-z0-9+/_=-]{20,}")
@@ -312,7 +312,7 @@ _ADDRESS = re.compile(rb"(?:://|www\.|data:|mailto:)[^\s\"'<>`]*$")
 def find_by_entropy(data: bytes, quiet: Sequence[Range]) -> Iterator[Secret]:
     """Yield random tokens, except in the ranges of `quiet`, which are in order."""
     place = 0
-    for match in compiled(_CANDIDATE).finditer(data):
+    for match in compiled(CANDIDATE).finditer(data):
         start, end = match.span()
         if data[start - 1 : start] == b"\\" and (escape := _ESCAPE.match(data, start, end)) is not None:
             # In JSON text these letters belong to the backslash before them.
@@ -494,7 +494,7 @@ def _ends_line(data: bytes, end: int) -> bool:
 
 def kind_under(name: str, value: str) -> str:
     """Return the kind of secret that a value is because of its name in a document; empty when it is none."""
-    if not _may_name(name):
+    if not may_name(name):
         return ""
     spelled = f'"{name}": "'.encode("utf-8", "surrogatepass")
     plain = value.translate(_SPELLED).encode("utf-8", "surrogatepass")
@@ -502,7 +502,7 @@ def kind_under(name: str, value: str) -> str:
 
 
 @lru_cache(maxsize=4_096)
-def _may_name(name: str) -> bool:
+def may_name(name: str) -> bool:
     """Tell whether a name has a word without which it names no secret: a document repeats the same few names."""
     lowered = name.lower()
     return any(hint in lowered for hint in ASSIGNMENT_HINTS)

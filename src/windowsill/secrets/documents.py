@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable
 from functools import lru_cache
 from operator import is_
 from typing import Any, TypeVar
@@ -14,11 +15,13 @@ from typing import Any, TypeVar
 import msgspec
 
 from windowsill.messages import Block, Document, Image, Message, Reasoning, Text, ToolResult, ToolUse, Unknown
-from windowsill.secrets.detectors import kind_under
+from windowsill.secrets.detectors import kind_under, may_name
 from windowsill.secrets.redactor import Redactor, default_redactor, sign
 
 SHORT, LONG, LONGEST = 500, 8_000, 100_000
 """Characters up to which many thousand texts, many and a few are remembered as redacted."""
+
+_lines = msgspec.json.Encoder().encode_lines
 
 T = TypeVar("T")
 Same = TypeVar("Same", bound=Message | Block)
@@ -99,9 +102,21 @@ def redact_value(value: T, redactor: Redactor | None = None, name: str = "") -> 
         values = [redact_value(inner, redactor, _name_of(key, label)) for key, inner in value.items()]
         clean = dict(zip(keys, values, strict=True))
     elif isinstance(value, list | tuple):
+        rest = list(value)
+        for place in range(len(rest)) if may_name(name) else _suspects(rest, redactor):
+            rest[place] = redact_value(rest[place], redactor, name)
         # Tuples with names of their own cannot be made from a row of values.
-        clean = (list if isinstance(value, list) else tuple)([redact_value(inner, redactor, name) for inner in value])
+        clean = rest if isinstance(value, list) else tuple(rest)
     return clean if clean != value else value
+
+
+def _suspects(values: list[Any], redactor: Redactor) -> Iterable[int]:
+    """Return the places of those values that may hold a secret: one look at all of them tells that most hold none."""
+    try:
+        return redactor.suspects(_lines(values))
+    except (TypeError, ValueError, OverflowError, RecursionError):
+        # Not every value in a message is one of JSON.
+        return range(len(values))
 
 
 def _label(value: dict[Any, Any]) -> str:

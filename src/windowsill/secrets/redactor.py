@@ -107,7 +107,8 @@ SWITCH = "WINDOWSILL_ENTROPY"
 EXTRA = "extra"
 """The kind of what a user's own pattern finds."""
 
-_INVISIBLE = re.compile(rb"\xc2\xad|\xe2\x80[\x8b-\x8d]|\xe2\x81\xa0|\xef\xbb\xbf")
+_UNSEEN = r"\xc2\xad|\xe2\x80[\x8b-\x8d]|\xe2\x81\xa0|\xef\xbb\xbf"
+_INVISIBLE = re.compile(_UNSEEN.encode())
 """Soft hyphens, spaces and joiners without a width, and byte order marks, in UTF-8."""
 
 SIGN = re.compile(rb"\[secret: ([a-z0-9-]{1,32})\]")
@@ -130,14 +131,27 @@ def kinds() -> frozenset[str]:
 
 
 @cache
-def _hints() -> tuple[WordSet, list[int]]:
-    """Return the words without which a detector finds nothing, and the detector of each."""
+def _words() -> tuple[tuple[str, int, bool], ...]:
+    """Return the words without which a detector finds nothing, the detector of each, and whether any case counts."""
     words = [(hint, place, format.any_case) for place, format in enumerate(formats()) for hint in format.hints]
     words += [(hint, _NAMES, True) for hint in detectors.ASSIGNMENT_HINTS]
-    words += [(hint, _BLOCKS, False) for hint in PRIVATE_KEY_HINTS]
+    return *words, *((hint, _BLOCKS, False) for hint in PRIVATE_KEY_HINTS)
+
+
+@cache
+def _hints() -> tuple[WordSet, list[int]]:
+    """Return these words, with the expressions of formats that have none, and the detector of each."""
     parts = [(format.part, place) for place, format in enumerate(formats()) if format.part]
-    found = WordSet([(hint, any_case) for hint, _, any_case in words], [part for part, _ in parts])
-    return found, [owner for _, owner, _ in words] + [owner for _, owner in parts]
+    found = WordSet([(hint, any_case) for hint, _, any_case in _words()], [part for part, _ in parts])
+    return found, [owner for _, owner, _ in _words()] + [owner for _, owner in parts]
+
+
+@cache
+def _suspect() -> Pattern:
+    """Return the pattern of whatever makes any detector look closer, with the rest of its line."""
+    words = [f"(?{'i' if any_case else '-i'}:{re.escape(hint)})" for hint, _, any_case in _words()]
+    parts = [format.part for format in formats() if format.part]
+    return compiled(rf"(?:{'|'.join((*words, *parts, detectors.CANDIDATE, _UNSEEN))})[^\n]*")
 
 
 class Redactor:
@@ -176,6 +190,18 @@ class Redactor:
     def holds(self, data: bytes) -> bool:
         """Tell whether UTF-8 text holds a secret."""
         return bool(self._round(_INVISIBLE.sub(b"", data)))
+
+    def suspects(self, lines: bytes) -> set[int]:
+        """Return the numbers of those lines of UTF-8 text that may hold a secret; no other does."""
+        if self._patterns:
+            return set(range(lines.count(b"\n") + 1))
+        found: set[int] = set()
+        number = searched = 0
+        for match in _suspect().finditer(lines):
+            number += lines.count(b"\n", searched, match.start())
+            searched = match.start()
+            found.add(number)
+        return found
 
     @cached_property
     def known(self) -> Redactor:
