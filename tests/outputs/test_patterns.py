@@ -86,3 +86,9 @@ def test_fixed_text_has_no_special_characters():
     assert not finds("a.b", "axb", fixed=True)
     assert finds("A.(b", "xa.(b", fixed=True, ignore_case=True)
     assert finds("É", "é", ignore_case=True)
+
+
+def test_a_line_that_is_no_text_is_counted_once():
+    """Bytes between two matches that no dot matches make no second line of them."""
+    data = b"ab\xffab \xc3\xa9 ab\n\xffab"
+    assert LinePattern(Query(pattern="a(b|c)")).count(data, 0, len(data)) == 2

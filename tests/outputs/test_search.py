@@ -1,5 +1,7 @@
 """Searching in parts finds what searching line by line would."""
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,6 +13,7 @@ from windowsill.outputs.show import Limits
 pytestmark = pytest.mark.unit
 
 PATTERNS = ["b", "ab", "^a", "b$", "a.*b", "^$", "x*", r"\bab\b", "é", r"\xff", "[^a]b", "(a|b){2}", r"^(a|b|c)+$"]
+PATTERNS += ["$", r"\b", r"\B", "b*$", "a|$"]
 CONTENT = st.lists(st.sampled_from([b"a", b"b", b"ab", b" ", b"\n", b"\r\n", "é".encode(), b"\xff", b"c" * 9])).map(
     b"".join
 )
@@ -47,6 +50,26 @@ def test_parts_are_searched_like_lines(content: bytes, pattern: str, first: int)
     # What is not told is counted in another way.
     counted = find(output, pattern, offset=first, limit=1) if first <= output.lines else None
     assert (counted.count if counted else 0) == len(expected)
+
+
+LINES = st.lists(st.sampled_from(["a", "B", "ab", "Ä", "ß", "漢", "😀", " ", ".", "\n", "\r\n", "c" * 9])).map("".join)
+EXPRESSIONS = ["a", "AB", "ä", "漢.", "😀$", "^a", "b$", "^$", "[^a]b", "c{9}", "(a|ä)+ ", "x*$", r"\."]
+
+
+@given(
+    LINES, st.sampled_from(EXPRESSIONS), st.sets(st.sampled_from(["fixed", "ignore_case"])), st.sampled_from([8, 99])
+)
+def test_a_search_finds_what_a_loop_over_the_lines_finds(text: str, pattern: str, flags: set[str], part_bytes: int):
+    """Python's own expressions, applied to each line of the text, match the same lines."""
+    source = re.escape(pattern) if "fixed" in flags else pattern
+    reference = re.compile(source, re.IGNORECASE if "ignore_case" in flags else 0)
+    lines = text.removesuffix("\n").split("\n") if text else []
+    lines = [line.removesuffix("\r") for line in lines]
+    expected = [number for number, line in enumerate(lines, 1) if reference.search(line)]
+    output = MessageOutput("o1", [text.encode()], part_bytes=part_bytes)
+    settings = dict.fromkeys(flags, True)
+    assert [hit.line for hit in find(output, pattern, **settings).hits] == expected
+    assert find(output, pattern, limit=1, **settings).count == len(expected)
 
 
 def test_only_so_many_are_told_and_all_are_counted():

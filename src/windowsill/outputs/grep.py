@@ -140,8 +140,10 @@ class LinePattern:
         bounded = query.fixed or not _UNBOUNDED.search(source)
         self.may_miss = not bounded or self._pattern.programsize > self.surely_found
         self.search = self._pattern.search
+        # What matches nothing finds the end of a line once more: one after a letter, after a sign, of an empty line.
+        ends = ((b"a\n", 1), (b"-\n", 1), (b"\n", 0))
+        self._matches_nothing = any(self.search(line, end, end) is not None for line, end in ends)
         plain = not query.ignore_case and (query.fixed or not _SPECIAL.search(source))
-        self._literal = source.encode() if plain else None
         # No text makes this one look back, unlike what a model might write, and it counts three times faster.
         self._literal_lines = re.compile(re.escape(source.encode()) + rb"[^\n]*") if plain else None
 
@@ -155,20 +157,21 @@ class LinePattern:
         if _NOT_BY_LINE.search(source) and not fixed:
             raise _refusal(source, "it turns (?m) off", "lines are searched one by one: leave that flag out")
 
-    def may_match(self, data: bytes, start: int) -> bool:
-        """Tell, without running the pattern, whether the rest of a part may match."""
-        return self._literal is None or data.find(self._literal, start) >= 0
-
     def count(self, data: bytes, start: int, stop: int) -> int:
         """Count the matching lines between the beginning of a line and the end of one."""
         if self._literal_lines is not None:
             return len(self._literal_lines.findall(data, start, stop))
-        count, reached = 0, -1
-        for match in self._to_line_end.finditer(data, start, stop):
-            first, after = match.span()
-            # The end of a line that matched may match once more, as nothing.
-            count += first != reached
-            reached = after
+        matches = self._to_line_end.finditer(data, start, stop)
+        if not self._matches_nothing and data[start:stop].isascii():
+            return sum(1 for _ in matches)
+        # Here a line can be found more than once: a dot matches no byte that is not text.
+        count, line_end = 0, start - 1
+        for match in matches:
+            if match.start() > line_end:
+                count += 1
+                line_end = data.find(b"\n", match.end(), stop)
+                if line_end < 0:
+                    break
         return count
 
 
@@ -224,8 +227,6 @@ class Search:
         while begin < len(data) and self.count <= COUNTED:
             if self._is_late():
                 self.late_at = line + data.count(b"\n", numbered, begin)
-                return
-            if not self.pattern.may_match(data, begin):
                 return
             end = len(data)
             if end - begin > self.pattern.window:

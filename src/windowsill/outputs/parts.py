@@ -374,6 +374,8 @@ class StoredOutput(Output):
     def data(self, number: int) -> bytes:
         """Return the bytes of a part, checked when it is read for the first time; the last one is kept at hand."""
         if self._last[0] != number:
+            # Freed first, so that the next part takes its place in memory: fresh pages cost as much as the reading.
+            self._last = (-1, b"")
             self._last = (number, self._read(number))
         return self._last[1]
 

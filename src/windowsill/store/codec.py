@@ -180,18 +180,19 @@ class Packing:
 
     def unpack(self, stored: bytes, session: str, place: str) -> bytes:
         """Return the bytes that were packed."""
-        form, packed = stored[:2], stored[2:]
-        if form == _ENCRYPTED and self.key is not None:
-            stored = _found(self.key.decrypt(packed, session, place), session, place)
-            form, packed = stored[:2], stored[2:]
+        # What is large is stored plainly as a rule, and is not copied.
+        if self.key is not None and stored.startswith(_ENCRYPTED):
+            stored = _found(self.key.decrypt(stored[2:], session, place), session, place)
+        form = stored[:2]
         if form in (_DEFLATED, _META):
-            return _found(_inflated(packed, _DICTIONARY if form == _DEFLATED else _META_DICTIONARY), session, place)
+            dictionary = _DICTIONARY if form == _DEFLATED else _META_DICTIONARY
+            return _found(_inflated(stored[2:], dictionary), session, place)
         if form == _ENCRYPTED:
             raise DamagedError(
                 f"the {place} of session {session!r} is encrypted, and the store does not say with which key",
                 remedy="put a backup of the store in its place",
             )
-        return packed if form == _PLAIN else stored
+        return stored[2:] if form == _PLAIN else stored
 
     def hide(self, data: bytes, session: str, place: str) -> bytes:
         """Return what stands for something that is small as a rule: it is packed if it is long, or to be encrypted."""
