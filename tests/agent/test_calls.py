@@ -57,7 +57,7 @@ def test_narrowed_arguments_are_enforced_when_called():
         rules=[Narrow(tool="shell", parameter="command", allow=("make test",))],
     )
     running.session.state.grant("execute")
-    running.session.state.set_environment("production")
+    running.session.state.set("runtime.environment", "production")
     running.run_sync("Test it.")
     assert shop.did == ["shell make test"]
     assert "make test" in results(running.session)[0][1]

@@ -151,7 +151,7 @@ def test_a_state_that_is_damaged_before_the_run_begins_is_restored(tmp_path):
         session=session,
         shop=shop,
     ).run_sync("Go.")
-    id = session.state.set_variable("x", 1)
+    id = session.state.put("memory.short_term.variables", {"name": "x", "value": 1})
     with sqlite3.connect(tmp_path / "sessions.db") as database:
         damaged = "UPDATE body SET data = x'c1' WHERE key IN (SELECT (session << 32) | seq FROM entry WHERE id = ?)"
         database.execute(damaged, (id,))

@@ -125,9 +125,9 @@ def test_what_happened_leaves_the_state_after_its_days():
     """90 by default; the history has it for ever."""
     now = [1_000_000_000.0]
     session = Session.open("s", model="claude-sonnet-4-5", store=":memory:", config=False, clock=lambda: now[0])
-    session.state.record_error("old")
+    session.state.put("runtime.execution.errors", {"message": "old"})
     now[0] += 89 * 86_400
-    session.state.record_error("newer")
+    session.state.put("runtime.execution.errors", {"message": "newer"})
     now[0] += 2 * 86_400
     engine(["Done."], session=session).run_sync("Go.")
     assert [each.message for each in session.state.value.runtime.execution.errors] == ["newer"]

@@ -189,7 +189,7 @@ def test_a_damaged_state_goes_back_to_the_last_checkpoint_that_can_be_read(tmp_p
 
     def damage(request):
         del request
-        id = session.state.set_variable("x", 1)
+        id = session.state.put("memory.short_term.variables", {"name": "x", "value": 1})
         with sqlite3.connect(tmp_path / "sessions.db") as database:
             damaged = "UPDATE body SET data = x'c1' WHERE key IN (SELECT (session << 32) | seq FROM entry WHERE id = ?)"
             database.execute(damaged, (id,))

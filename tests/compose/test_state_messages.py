@@ -100,7 +100,7 @@ def test_what_no_model_is_shown_is_no_news():
 def test_what_is_done_or_dropped_is_told():
     """A model that was told a variable is told that it is gone."""
     session = begun()
-    session.state.set_variable("port", 8080)
+    session.state.put("memory.short_term.variables", {"name": "port", "value": 8080})
     composed(session)
     session.state.drop("memory.short_term.variables", "port")
     composed(session)
@@ -202,7 +202,7 @@ def test_whatever_changes_requests_fit_are_valid_and_grow_at_their_end(steps):
         if what == "fact":
             session.state.put("memory.semantic.facts", {"content": f"login {value}", "source": "s"})
         elif what == "variable":
-            session.state.set_variable("x", value)
+            session.state.put("memory.short_term.variables", {"name": "x", "value": value})
         elif what == "turn":
             talk(session, 1, start=number, words=value)
         else:
@@ -248,11 +248,11 @@ def test_when_the_first_telling_is_hidden_everything_is_told_again():
 def test_what_was_taken_back_is_told_again_when_it_returns():
     """With the very same value as before."""
     session = begun()
-    session.state.set_variable("port", 8080)
+    session.state.put("memory.short_term.variables", {"name": "port", "value": 8080})
     composed(session)
     session.state.drop("memory.short_term.variables", "port")
     composed(session)
-    session.state.set_variable("port", 8080)
+    session.state.put("memory.short_term.variables", {"name": "port", "value": 8080})
     composed(session)
     assert "8080" in told(session)[-1]
     assert "<removed" not in told(session)[-1]
@@ -267,7 +267,7 @@ def test_what_a_program_records_is_told_under_a_long_goal():
     state = session.state
     state.set_goal(LONG_GOAL)
     state.add_fact("The billing daemon listens on port 8080", source="ops")
-    state.set_preference("style", "indent", "tabs")
+    state.put("memory.semantic.preferences", {"category": "style", "name": "indent", "value": "tabs"})
     state.put("memory.semantic.definitions", {"term": "kiln", "definition": "the oven"})
     state.put("memory.procedural.checklists", {"name": "release", "items": [{"description": "tag it"}]})
     composed(session)
@@ -290,12 +290,12 @@ def test_what_is_not_told_is_in_the_report():
     session = begun(layers=1_600)
     for place in range(12):
         session.state.add_fact(f"Fact {place} " + "word " * 200, source="s")
-    session.state.set_scratchpad("I looked at src/kiln.py. " * 600)
+    session.state.set("work.scratchpad", "I looked at src/kiln.py. " * 600)
     notes = session.compose_sync(system=SYSTEM).report.notes
     assert any("no room for" in note and "memory.semantic.facts" in note for note in notes)
     assert any("not picked 2 of memory.semantic.facts" in note for note in notes)
     session = begun(layers=1_600)
-    session.state.set_scratchpad("I looked at src/kiln.py. " * 600)
+    session.state.set("work.scratchpad", "I looked at src/kiln.py. " * 600)
     notes = session.compose_sync(system=SYSTEM).report.notes
     assert any(note.startswith("layers: work.scratchpad shortened from") for note in notes)
     assert "shortened_from_tokens" in told(session)[-1]

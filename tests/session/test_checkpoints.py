@@ -76,7 +76,7 @@ def test_whatever_happens_since_a_checkpoint_shows_what_was_seen_then(steps):
         match step:
             case "talk":
                 talk(session, 4, start=100 * number)
-                session.state.set_variable("step", number)
+                session.state.put("memory.short_term.variables", {"name": "step", "value": number})
             case "compose":
                 session.compose_sync()
             case "unfold":

@@ -120,7 +120,7 @@ class Writer:
         with Session.open("s", model="claude-sonnet-4-5", store=self._store, budget=9_000) as session:
             while not self._stop.is_set():
                 with suppress(ConflictError):
-                    session.state.set_variable("beat", self.wrote)
+                    session.state.put("memory.short_term.variables", {"name": "beat", "value": self.wrote})
                     self.wrote += 1
                 if self.wrote == 5:
                     with suppress(ConflictError):

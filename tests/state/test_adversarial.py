@@ -53,7 +53,7 @@ def test_what_is_nested_so_deep_that_not_everybody_could_read_it_is_refused():
     store = MemoryStore()
     session = opened(store)
     # The variable itself is one level.
-    session.state.set_variable("x", nested(MOST_NESTED - 1))
+    session.state.put("memory.short_term.variables", {"name": "x", "value": nested(MOST_NESTED - 1)})
 
     def below(levels):
         return below(levels - 1) if levels else opened(store).state.value
@@ -61,7 +61,7 @@ def test_what_is_nested_so_deep_that_not_everybody_could_read_it_is_refused():
     assert below(500) == session.state.value
     for depth in (MOST_NESTED, 5_000):
         with pytest.raises(InputError, match="cannot hold this"):
-            session.state.set_variable("y", nested(depth))
+            session.state.put("memory.short_term.variables", {"name": "y", "value": nested(depth)})
 
 
 def test_half_characters_and_objects_are_refused():
@@ -69,7 +69,7 @@ def test_half_characters_and_objects_are_refused():
     state = opened().state
     for value in ("\ud800", object(), {1: object()}, 2**64):
         with pytest.raises(InputError, match=r"memory\.short_term\.variables cannot hold"):
-            state.set_variable("x", value)
+            state.put("memory.short_term.variables", {"name": "x", "value": value})
 
 
 def test_a_text_alone_is_one_criterion_and_one_step():
@@ -146,8 +146,8 @@ def test_verbs_that_change_what_is_there_start_from_what_is_there(pair):
     two.set("task.about.priority", "high")
     one.grant("execute")
     two.revoke("write")
-    one.record_failure("run", "exit 1")
-    two.record_failure("run", "exit 1")
+    for each in (one, two):
+        each.change(lambda state: [Put("runtime.failures", session_state.count_failure(state, "run", "exit 1"))])
     one.set_goal("one", ["first"])
     two.set_goal("two", ["second"])
     one.set_plan(["a", "b"])
@@ -167,13 +167,13 @@ def test_a_change_that_follows_from_the_state_is_made_anew_when_somebody_was_fas
     """Between looking and writing."""
     store = MemoryStore()
     one, two = opened(store), opened(store)
-    one.state.set_variable("n", 0)
+    one.state.put("memory.short_term.variables", {"name": "n", "value": 0})
     append, raced = store.append, []
 
     def slow(*arguments, **named):
         if not raced:
             raced.append(True)
-            two.state.set_variable("n", 10)
+            two.state.put("memory.short_term.variables", {"name": "n", "value": 10})
         return append(*arguments, **named)
 
     store.append = slow
@@ -189,7 +189,7 @@ def test_nothing_is_lost_between_threads_and_sessions():
     """Every one of many changes counts once."""
     store = MemoryStore()
     sessions = [opened(store) for _ in range(2)]
-    sessions[0].state.set_variable("n", 0)
+    sessions[0].state.put("memory.short_term.variables", {"name": "n", "value": 0})
 
     def work(session):
         for _ in range(15):
@@ -251,9 +251,9 @@ def test_a_large_state_is_written_whole_only_after_as_many_bytes_of_changes(monk
     monkeypatch.setattr(session_state, "WHOLE_AFTER", 10)
     store = MemoryStore()
     session = opened(store)
-    session.state.set_scratchpad("word " * words)
+    session.state.set("work.scratchpad", "word " * words)
     for number in range(120):
-        session.state.set_variable("n", f"{number} " + "digits " * 100)
+        session.state.put("memory.short_term.variables", {"name": "n", "value": f"{number} " + "digits " * 100})
     entries = store.read("s", 1, store.info("s").version, kinds=("state",))
     assert sum(session_state._state_meta(entry.meta).form == "copy" for entry in entries) == whole
     assert opened(store).state.value == session.state.value

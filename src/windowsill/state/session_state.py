@@ -17,25 +17,13 @@ from windowsill.state.layers import (
     PERMISSIONS,
     Criterion,
     Decision,
-    Environment,
     Fact,
     Failure,
-    Hypothesis,
-    Measurement,
-    Milestone,
-    Observation,
     Permission,
     Phase,
-    Preference,
-    Retrieved,
-    Significance,
-    Source,
     State,
     Status,
     Step,
-    Summary,
-    Trouble,
-    Variable,
     known_permissions,
 )
 from windowsill.summaries.digest import DIGEST
@@ -271,22 +259,6 @@ class SessionState:
         less = known_permissions(permissions, "revoke")
         return self.change(lambda state: [_permissions({*state.runtime.permissions}.difference(less))])
 
-    def set_environment(self, environment: Environment) -> str:
-        """Set the environment in which the work takes effect."""
-        return self.set("runtime.environment", environment)
-
-    def record_failure(self, tool: str, error: str) -> str:
-        """Record that a tool failed; the same failure again counts as a retry."""
-        return self.change(lambda state: [Put("runtime.failures", count_failure(state, tool, error))])
-
-    def record_error(self, message: str) -> str:
-        """Record an error that no tool reported."""
-        return self.put("runtime.execution.errors", Trouble(message=message))
-
-    def record_warning(self, message: str) -> str:
-        """Record a warning."""
-        return self.put("runtime.execution.warnings", Trouble(message=message))
-
     # Memory
 
     def add_fact(
@@ -296,46 +268,10 @@ class SessionState:
         fact = Fact(id=id, content=content, source=source, confidence=confidence, verified=verified)
         return self.put("memory.semantic.facts", fact)
 
-    def add_summary(self, text: str, *, condensed_from: Sequence[str] = (), tokens: int = 0) -> str:
-        """Remember a summary of a stretch of the past."""
-        summary = Summary(text=text, condensed_from=tuple(condensed_from), tokens=tokens)
-        return self.put("memory.episodic.summaries", summary)
-
     def record_decision(self, description: str, *, rationale: str = "", alternatives: Sequence[str] = ()) -> str:
         """Remember a decision, its reason and its alternatives."""
         made = Decision(description=description, rationale=rationale, alternatives=tuple(alternatives))
         return self.patch(Put("memory.episodic.decisions", made), Put("runtime.execution.decisions", made))
-
-    def record_milestone(self, event: str, *, significance: Significance = "medium") -> str:
-        """Remember a milestone."""
-        return self.put("memory.episodic.milestones", Milestone(event=event, significance=significance))
-
-    def set_preference(self, category: str, name: str, value: Any) -> str:
-        """Remember a preference of the user."""
-        return self.put("memory.semantic.preferences", Preference(category=category, name=name, value=value))
-
-    def set_variable(self, name: str, value: Any) -> str:
-        """Set a working variable."""
-        return self.put("memory.short_term.variables", Variable(name=name, value=value))
-
-    # Evidence
-
-    def record_observation(
-        self, result: Any, *, tool: str = "", source: Source = "tool", relevance: float | None = None
-    ) -> str:
-        """Remember an observation of a tool, the user or the system."""
-        seen = Observation(result=result, tool=tool, source=source, relevance=relevance)
-        return self.put("evidence.observations", seen)
-
-    def add_retrieved(self, content: str, *, source: str, query: str = "", relevance: float = 0.0) -> str:
-        """Remember a result of a search."""
-        found = Retrieved(content=content, source=source, query=query, relevance=relevance)
-        return self.put("evidence.retrieved", found)
-
-    def record_measurement(self, metric: str, value: float, *, unit: str = "", context: str = "") -> str:
-        """Remember a measurement."""
-        measured = Measurement(metric=metric, value=value, unit=unit, context=context)
-        return self.put("evidence.measurements", measured)
 
     # Work
 
@@ -371,15 +307,6 @@ class SessionState:
                 yield Set("work.plan.current", "")
 
         return self.change(make)
-
-    def add_hypothesis(self, description: str, *, confidence: float = 0.5, evidence: Sequence[str] = ()) -> str:
-        """Add a hypothesis and its evidence."""
-        guess = Hypothesis(description=description, confidence=confidence, evidence=tuple(evidence))
-        return self.put("work.hypotheses", guess)
-
-    def set_scratchpad(self, text: str) -> str:
-        """Replace the scratchpad."""
-        return self.set("work.scratchpad", text)
 
     # Reading
 
