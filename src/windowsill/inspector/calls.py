@@ -266,7 +266,7 @@ def _first_new(body: _Body, then: _Body | None) -> int:
     return next((place for place, (one, other) in pairs if one != other), min(len(before), len(body.messages)))
 
 
-def call_messages(opened: OpenSession, id: str, page: int) -> dict[str, Any]:
+def call_messages(opened: OpenSession, id: str, page: int = 0) -> dict[str, Any]:
     """Return one page of the messages of a request, as JSON for people, each compared with the call before."""
     entry, made = _find(opened, id)
     before, _ = _neighbours(opened, entry)
@@ -304,6 +304,6 @@ def _role(raw: bytes) -> str | None:
     return found.role or found.type
 
 
-def request(opened: OpenSession, id: str, offset: int) -> dict[str, Any]:
+def request(opened: OpenSession, id: str, offset: int = 0) -> dict[str, Any]:
     """Return a slice of the exact body of a request."""
     return slice_of(opened.body(id).decode(errors="replace"), offset)

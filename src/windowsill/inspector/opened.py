@@ -35,6 +35,7 @@ MOST_BODIES = 4
 """Rebuilt requests that are kept at hand for one session: a call, the one before, and their pages."""
 
 
+K = TypeVar("K")
 T = TypeVar("T")
 
 
@@ -148,14 +149,9 @@ class OpenSession:
             self._behind = (self.version, sums)
         return math.ceil(sums[-1] - sums[index + 1])
 
-    def body(self, call: str) -> bytes:
+    def body(self, id: str) -> bytes:
         """Return the exact body of a past request."""
-        if call not in self._bodies:
-            self._bodies[call] = self.session.request(call)
-            while len(self._bodies) > MOST_BODIES:
-                self._bodies.popitem(last=False)
-        self._bodies.move_to_end(call)
-        return self._bodies[call]
+        return _keep(self._bodies, id, lambda: self.session.request(id), MOST_BODIES)
 
 
 class _Slot:
@@ -217,7 +213,7 @@ class OpenSessions:
                 slot.opened.session.close()
 
 
-def _keep(kept: OrderedDict[tuple[str, float], T], key: tuple[str, float], make: Callable[[], T], most: int) -> T:
+def _keep(kept: OrderedDict[K, T], key: K, make: Callable[[], T], most: int) -> T:
     """Return what is kept under a key, made if it is not; the one that was used longest ago goes when it is too much.
 
     It is not closed: whoever still uses it ends first, and the store is ours.

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import inspect
 import json
 import logging
 import threading
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, closing
 from functools import partial
 from http.cookies import CookieError, SimpleCookie
@@ -173,6 +174,9 @@ LARGEST_BODY = 65_536
 LONGEST_WORDS = 1_000
 """Characters that may be searched for."""
 
+SPELLED = {"since": "from", "start": "from", "until": "to"}
+"""Arguments whose name in an address is another."""
+
 SECONDS = 30.0
 """Seconds that an answer may take; then the page is told so."""
 
@@ -251,38 +255,30 @@ class Inspector:
         from starlette.applications import Starlette
         from starlette.routing import Route
 
-        of_session: dict[str, Callable[[OpenSession, Parameters], Any]] = {
-            "window": lambda opened, _: window.window(opened),
-            "items": lambda opened, given: window.items(opened, given.number("page", 0)),
-            "place": lambda opened, given: window.place(opened, given.text("id")),
-            "message": lambda opened, given: window.message(opened, given.text("id")),
-            "text": lambda opened, given: window.text(
-                opened,
-                given.text("id"),
-                given.number("block", 0),
-                given.number("offset", 0),
-                shown=given.has("shown"),
-            ),
-            "folds": lambda opened, given: explanations.folds(opened, given.maybe_number("before")),
-            "fold": lambda opened, given: explanations.fold(opened, given.text("id"), given.number("from", 0)),
-            "calls": lambda opened, given: calls.calls(opened, given.maybe_number("before")),
-            "call": lambda opened, given: calls.call(opened, given.text("id")),
-            "call/messages": lambda opened, given: calls.call_messages(
-                opened, given.text("id"), given.number("page", 0)
-            ),
-            "request": lambda opened, given: calls.request(opened, given.text("id"), given.number("offset", 0)),
-            "request.json": lambda opened, given: opened.body(given.text("id")),
-            "explain": lambda opened, given: explanations.explain(opened, given.text("words")),
-            "why": lambda opened, given: explanations.why(opened, given.text("message"), given.get("call")),
-            "history": lambda opened, _: history.history(opened),
-            "diff": lambda opened, given: history.diff(opened, given.text("from"), given.text("to")),
-            "state": lambda opened, _: overview.state(opened),
+        of_session: dict[str, Callable[..., Any]] = {
+            "window": window.window,
+            "items": window.items,
+            "place": window.place,
+            "message": window.message,
+            "text": window.text,
+            "folds": explanations.folds,
+            "fold": explanations.fold,
+            "calls": calls.calls,
+            "call": calls.call,
+            "call/messages": calls.call_messages,
+            "request": calls.request,
+            "request.json": OpenSession.body,
+            "explain": explanations.explain,
+            "why": explanations.why,
+            "history": history.history,
+            "diff": history.diff,
+            "state": overview.state,
         }
-        of_store: dict[str, Callable[[Parameters], Any]] = {
+        of_store: dict[str, Callable[..., Any]] = {
             "about": lambda _: self.about(),
-            "sessions": lambda given: overview.sessions(self._sessions, given.number("offset", 0)),
-            "search": lambda given: explanations.search(self._sessions, given.text("words")),
-            "metrics": lambda _: {"engines": overview.engines(self._sessions), "proxy": self._proxy()},
+            "sessions": overview.sessions,
+            "search": explanations.search,
+            "metrics": lambda sessions: {"engines": overview.engines(sessions), "proxy": self._proxy()},
             "comparisons": lambda _: overview.comparisons(self._folder),
         }
         routes = [Route("/", self._page), Route("/static/{name:path}", self._static), Route("/events", self._events)]
@@ -312,17 +308,17 @@ class Inspector:
     def _proxy(self) -> dict[str, Any] | None:
         return self._health() if self._health is not None else None
 
-    async def _of_store(self, act: Callable[[Parameters], Any], request: Request) -> Response:
-        return await _answer(lambda: act(Parameters(request)))
+    async def _of_store(self, act: Callable[..., Any], request: Request) -> Response:
+        return await _answer(lambda: act(self._sessions, **bind(act, request.query_params)))
 
-    async def _of_session(self, act: Callable[[OpenSession, Parameters], Any], request: Request) -> Response:
-        given = Parameters(request)
+    async def _of_session(self, act: Callable[..., Any], request: Request) -> Response:
+        given = request.query_params
 
         def work() -> Any:
-            with self._sessions.use(given.text("session")) as opened:
-                return act(opened, given)
+            with self._sessions.use(required(given, "session")) as opened:
+                return act(opened, **bind(act, given))
 
-        info = await to_thread.run_sync(self._store.info, request.query_params.get("session", ""))
+        info = await to_thread.run_sync(self._store.info, given.get("session", ""))
         tag = _tag(info)
         if tag and request.headers.get("if-none-match") == tag:
             return _respond(b"", 304, etag=tag)
@@ -409,10 +405,9 @@ class Inspector:
         body = await _read(request)
         if body is None:
             return _respond(error_body("bad_request", "this is no small JSON object", "send one"), 400)
-        given = Parameters(request)
 
         def work() -> dict[str, Any]:
-            with self._sessions.use(given.text("session")) as opened:
+            with self._sessions.use(required(request.query_params, "session")) as opened:
                 return change(opened, body)
 
         return await _answer(work, abandon=False)
@@ -468,42 +463,34 @@ def _text(body: dict[str, Any], name: str) -> str:
     return value
 
 
-class Parameters:
-    """The parameters of an address, checked."""
+def bind(act: Callable[..., Any], given: Mapping[str, str]) -> dict[str, Any]:
+    """Return the arguments of a function, but for its first, from the parameters of an address."""
+    found: dict[str, Any] = {}
+    for parameter in list(inspect.signature(act).parameters.values())[1:]:
+        name = SPELLED.get(parameter.name, parameter.name)
+        if parameter.annotation == "bool":
+            found[parameter.name] = name in given
+        elif name in given or parameter.default is parameter.empty:
+            read = _number if "int" in parameter.annotation else required
+            found[parameter.name] = read(given, name)
+    return found
 
-    def __init__(self, request: Request) -> None:
-        self._given = request.query_params
 
-    def has(self, name: str) -> bool:
-        """Tell whether a parameter was given."""
-        return name in self._given
+def required(given: Mapping[str, str], name: str) -> str:
+    """Return a parameter that has to be given."""
+    value = given.get(name, "")
+    if not value:
+        raise InputError(f"the parameter {name!r} is missing", remedy="give it")
+    if len(value) > LONGEST_WORDS:
+        raise InputError(f"the parameter {name!r} is too long", remedy=f"give at most {LONGEST_WORDS} characters")
+    return value
 
-    def get(self, name: str) -> str | None:
-        """Return a parameter; `None` when it was not given."""
-        return self._given.get(name)
 
-    def text(self, name: str) -> str:
-        """Return a parameter that has to be given."""
-        value = self._given.get(name, "")
-        if not value:
-            raise InputError(f"the parameter {name!r} is missing", remedy="give it")
-        if len(value) > LONGEST_WORDS:
-            raise InputError(f"the parameter {name!r} is too long", remedy=f"give at most {LONGEST_WORDS} characters")
-        return value
-
-    def maybe_number(self, name: str) -> int | None:
-        """Return a number; `None` when it was not given."""
-        value = self._given.get(name)
-        if value is None:
-            return None
-        if not value.isascii() or not value.isdigit() or len(value) > len("9007199254740992"):
-            raise SettingError(name, value, "a whole number")
-        return int(value)
-
-    def number(self, name: str, default: int) -> int:
-        """Return a number."""
-        value = self.maybe_number(name)
-        return default if value is None else value
+def _number(given: Mapping[str, str], name: str) -> int:
+    value = given[name]
+    if not value.isascii() or not value.isdigit() or len(value) > len("9007199254740992"):
+        raise SettingError(name, value, "a whole number")
+    return int(value)
 
 
 def _tag(info: SessionInfo | None) -> str:

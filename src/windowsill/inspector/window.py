@@ -173,7 +173,7 @@ class _Folds:
 # Items
 
 
-def items(opened: OpenSession, page: int) -> dict[str, Any]:
+def items(opened: OpenSession, page: int = 0) -> dict[str, Any]:
     """Return one page of the items as the model sees them."""
     session = opened.session
     view = session.view
@@ -362,7 +362,7 @@ def message(opened: OpenSession, id: str) -> dict[str, Any]:
     }
 
 
-def text(opened: OpenSession, id: str, block: int, offset: int, *, shown: bool) -> dict[str, Any]:
+def text(opened: OpenSession, id: str, block: int = 0, offset: int = 0, *, shown: bool = False) -> dict[str, Any]:
     """Return a slice of one block: of a message as it was added, or of what an item shows."""
     session = opened.session
     if shown:
