@@ -5,7 +5,7 @@ import sys
 import msgspec
 import pytest
 
-from windowsill.models import Prices, find, names, prices
+from windowsill.models import Prices, find, names, prices, relative_prices
 
 pytestmark = pytest.mark.unit
 
@@ -61,12 +61,34 @@ def test_prices_at_a_time():
     assert prices(o3).input == pytest.approx(2e-6)
 
 
-def test_price_data_is_loaded_on_use_only():
-    """Finding a model does not import the price data, nor any tokenizer."""
-    code = (
-        "import sys, windowsill.models as m, windowsill.tokens; m.find('gpt-5');"
-        "sys.exit(bool({'genai_prices', 'splintr'} & set(sys.modules)))"
-    )
+@pytest.mark.parametrize("name", names())
+def test_relative_prices_are_those_of_the_price_list(name):
+    """Where the price list has changed, `price_ratios.toml` has to be brought up to it."""
+    listed, relative = prices(find(name)), relative_prices(find(name))
+    for field in ("input", "output", "cache_read", "cache_write"):
+        assert getattr(relative, field) == pytest.approx(getattr(listed, field) / listed.input, rel=1e-3), field
+
+
+def test_relative_prices_of_stated_ones():
+    """Prices the user states win there too, and a model that nobody knows has the usual ratios."""
+    model = find("gpt-5", overrides={"gpt-5": {"prices": {"input": 2, "output": 8, "cache_read": 1}}})
+    assert relative_prices(model) == Prices(input=1, output=4, cache_read=0.5, cache_write=1, known=False)
+    unknown = find("my-model", window=8_000, overrides={"my-model": {"cache": "explicit"}})
+    assert msgspec.structs.astuple(relative_prices(unknown)) == pytest.approx((1, 5, 0.1, 1.25, False))
+
+
+FIND = "import windowsill.models as m, windowsill.tokens; m.find('gpt-5'); assert 'splintr' not in sys.modules"
+FOLD = """
+from windowsill import Session
+session = Session.open('a', model='gpt-5', budget=900, store=':memory:')
+session.extend([{'role': role, 'content': 'word ' * 90} for role in 9 * ('user', 'assistant')])
+assert session.compose_sync().compacted"""
+
+
+@pytest.mark.parametrize("use", [FIND, FOLD])
+def test_price_data_is_loaded_on_use_only(use):
+    """Finding a model imports neither the price data nor any tokenizer, and folding by prices no price data."""
+    code = f"import sys\n{use}\nsys.exit('genai_prices' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

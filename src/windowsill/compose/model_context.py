@@ -75,18 +75,13 @@ class ModelContext:
 
     @cached_property
     def cache_prices(self) -> CachePrices:
-        """The prices of cached tokens against fresh ones. Found on use: loading the price list takes a moment."""
-        lifetime = float(self.model.cache_lifetime)
-        try:
-            found = models.prices(self.model)
-        except ImportError:
-            return CachePrices(lifetime=lifetime)
-        fresh = found.input or 1.0
+        """The prices of cached tokens against fresh ones."""
+        found = models.relative_prices(self.model)
         return CachePrices(
-            read=found.cache_read / fresh,
-            write=found.cache_write / fresh,
-            output=found.output / fresh,
-            lifetime=lifetime,
+            read=found.cache_read,
+            write=found.cache_write,
+            output=found.output,
+            lifetime=float(self.model.cache_lifetime),
         )
 
     def priced(self, budget: Budget, summaries: SummaryQueue) -> Budget:

@@ -15,7 +15,7 @@ from windowsill.models.catalog import (
     signs_calls,
     wants_reasoning,
 )
-from windowsill.models.prices import Prices, known_prices, prices, record_usage
+from windowsill.models.prices import Prices, known_prices, prices, record_usage, relative_prices
 
 __all__ = [
     "Demands",
@@ -31,6 +31,7 @@ __all__ = [
     "names",
     "prices",
     "record_usage",
+    "relative_prices",
     "signs_calls",
     "wants_reasoning",
 ]

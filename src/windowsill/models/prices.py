@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import datetime as dt
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from windowsill import telemetry
 from windowsill.messages import Usage
-from windowsill.models.catalog import Model, find_known
+from windowsill.models.catalog import Model, PriceList, find_known
 from windowsill.telemetry.spans import harmless
 
 if TYPE_CHECKING:
@@ -70,6 +70,28 @@ def prices(model: Model, *, at: dt.datetime | None = None) -> Prices:
             return _prices(model, paid[0], paid[1], paid[2], paid[3])
     relative = _prices(model, MILLION, UNKNOWN_OUTPUT * MILLION, None, None)
     return msgspec.structs.replace(relative, known=False)
+
+
+def relative_prices(model: Model) -> Prices:
+    """Return the prices of a model where an input token is 1, from a table of our own: the price list loads slowly."""
+    listed = model.prices or PriceList(**{"input": 1.0, "output": UNKNOWN_OUTPUT, **_ratios().get(model.name, {})})
+    found = _prices(model, listed.input, listed.output, listed.cache_read, listed.cache_write)
+    fresh = found.input or 1.0
+    return Prices(
+        input=1.0,
+        output=found.output / fresh,
+        cache_read=found.cache_read / fresh,
+        cache_write=found.cache_write / fresh,
+        known=False,
+    )
+
+
+@cache
+def _ratios() -> dict[str, dict[str, float]]:
+    import tomllib  # noqa: PLC0415  loaded on use: importing the package stays cheap
+    from importlib import resources  # noqa: PLC0415  as above
+
+    return tomllib.loads(resources.files("windowsill.models").joinpath("price_ratios.toml").read_text("utf-8"))
 
 
 def _prices(model: Model, input: float, output: float, cache_read: float | None, cache_write: float | None) -> Prices:

@@ -69,7 +69,7 @@ class Strategy:
 
     name: str = ""
     priced: bool = False
-    """True for a strategy that decides by `budget.cache`: finding the prices takes a moment."""
+    """True for a strategy that decides by `budget.cache`."""
     low_below_high: ClassVar[float] = LOW_BELOW_HIGH
     """The share of what a request may have that the low mark lies below the high one where none is stated."""
 
