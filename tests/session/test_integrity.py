@@ -1,14 +1,16 @@
 """Verify covers everything that is stored: nothing that was changed is called sound."""
 
+import os
 import re
 import shutil
 import sqlite3
 from contextlib import closing
+from types import SimpleNamespace
 
 import pytest
 
 from support.cli_calls import call
-from windowsill import DamagedError, Session
+from windowsill import DamagedError, Session, StoreError
 from windowsill.store.codec import Packing
 from windowsill.store.sqlite import SQLiteStore
 from windowsill.store.sqlite.connections import connect
@@ -140,19 +142,22 @@ def damage_index(place, index) -> None:
     file.write_bytes(data)
 
 
-def test_a_database_of_an_earlier_schema_opens_and_is_sound(tmp_path, place):
-    """Its tips are counted once; views without a checksum are passed over, and stored again with the next write."""
+@pytest.mark.parametrize("version", [3, 4])
+def test_a_database_of_an_earlier_schema_opens_and_is_sound(tmp_path, place, version):
+    """Its tips are counted and its messages found by a client's list; views without a checksum are stored anew."""
     with Session.open("a", store=place) as session:
         before = seen(session)
     old = tmp_path / "old.db"
     old.touch()
     with closing(connect(old)) as db:
-        migrate(db, migrations("sqlite")[:4], old)
+        migrate(db, migrations("sqlite")[:version], old)
         db.execute("ATTACH ? AS new", (str(place / "sessions.db"),))
         db.create_function("unpacked", 1, lambda data: Packing().unpack(data, "a", ""))
         db.execute("INSERT INTO session SELECT key, id, created, settings FROM new.session")
-        for table in ("entry", "place"):
-            db.execute(f"INSERT INTO {table} SELECT * FROM new.{table}")
+        columns = "session, seq, parent, kind, id, at, unpacked(meta), hash, body_hash"
+        db.execute(f"INSERT INTO entry SELECT {columns} FROM new.entry")
+        if version > 3:
+            db.execute("INSERT INTO place SELECT * FROM new.place")
         db.execute("INSERT INTO body SELECT key, unpacked(data) FROM new.body")
         db.execute("INSERT INTO blob SELECT key, session, id, unpacked(data) FROM new.blob")
         db.execute("INSERT INTO snapshot SELECT key, session, seq, substr(unpacked(data), 17) FROM new.snapshot")
@@ -163,3 +168,25 @@ def test_a_database_of_an_earlier_schema_opens_and_is_sound(tmp_path, place):
     store = SQLiteStore(old)
     assert store.snapshot("a", 10_000)[0] == store.info("a").version
     store.close()
+
+
+def test_a_store_on_a_read_only_disk_can_be_read(place, monkeypatch):
+    """Everything that only reads works, nothing is made beside the database, and a write says why it is refused."""
+    true = os.statvfs
+    flags = SimpleNamespace(f_flag=os.ST_RDONLY)
+    monkeypatch.setattr(os, "statvfs", lambda path: flags if "copy" in str(path) else true(path))
+    with Session.open("a", store=place) as session:
+        assert (len(list(session.messages())), session.verify()) == (63, [])
+        with pytest.raises(StoreError, match="cannot be written"):
+            session.add("more")
+    assert call("sessions", "list", "--store", str(place)).code == 0
+    assert call("store", "check", "--store", str(place)).out == "sound\n"
+    assert [file.name for file in place.iterdir() if "sessions.db" in file.name] == ["sessions.db"]
+
+
+def test_a_log_on_a_read_only_disk_is_not_passed_over(place, monkeypatch):
+    """What stands only in the log would be missing without a word: the store is refused, with the remedy."""
+    (place / "sessions.db-wal").write_bytes(b"x" * 32)
+    monkeypatch.setattr(os, "statvfs", lambda _path: SimpleNamespace(f_flag=os.ST_RDONLY))
+    with pytest.raises(StoreError, match=r"sessions\.db-wal holds what is not yet in it; copy both files"):
+        SQLiteStore(place / "sessions.db")

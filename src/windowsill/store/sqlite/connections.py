@@ -334,13 +334,31 @@ def _file_at(path: Path) -> tuple[int, int] | None:
     return found.st_dev, found.st_ino
 
 
+def disk_is_read_only(path: Path) -> bool:
+    """Tell whether nothing can be written at this path; raise where a log is left, which cannot be read there."""
+    try:
+        read_only = bool(os.statvfs(path).f_flag & os.ST_RDONLY)
+        log = path.with_name(path.name + "-wal")
+        left = read_only and log.exists() and log.stat().st_size > 0
+    except (AttributeError, OSError):  # Windows does not tell; a file that is missing is told by SQLite
+        return False
+    if left:
+        raise StoreError(
+            f"{path} is on a read-only disk, and {log.name} holds what is not yet in it",
+            remedy="copy both files to a disk that can be written, and open them there",
+            path=path,
+        )
+    return read_only
+
+
 def connect(
     path: Path, pragmas: tuple[str, ...] = _WRITER, *, busy_seconds: float = BUSY_SECONDS
 ) -> sqlite3.Connection:
-    """Open a connection whose commits survive power loss; the file has to exist."""
+    """Open a connection whose commits survive power loss; the file has to exist. On a read-only disk it only reads."""
     db = sqlite3.connect(
-        # Without `mode=rw` a file that was moved away would come back as an empty one.
-        f"{path.as_uri()}?mode=rw",
+        # Without `mode=rw` a file that was moved away would come back as an empty one. The files that SQLite makes
+        # beside a database cannot be made on a read-only disk, and are not needed: nobody writes there.
+        f"{path.as_uri()}?{'mode=ro&immutable=1' if disk_is_read_only(path) else 'mode=rw'}",
         uri=True,
         timeout=busy_seconds,
         isolation_level=None,

@@ -7,16 +7,20 @@ import sqlite3
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
-from windowsill.errors import DamagedError, StoreError
+from windowsill.errors import DamagedError, StoreError, WindowsillError
 from windowsill.store import BUSY_SECONDS
 from windowsill.store.sqlite.connections import connect, is_busy, translated
 from windowsill.store.statements import Migration
 
 APPLICATION_ID = 0x57534C4C
 """'WSLL' in the file's header: tells our databases from those of other programs."""
+
+
+PLACES = "0004_places"
+"""The step that made the index of `Store.places`, which is filled from what stands in the entries."""
 
 
 def migrate(db: sqlite3.Connection, steps: Sequence[Migration], path: Path) -> int:
@@ -61,6 +65,8 @@ def _apply(db: sqlite3.Connection, step: Migration, newest: int, path: Path) -> 
         if schema_version(db, newest, path) < step.version:
             for statement in split(step.script):
                 db.execute(statement)
+            if step.name == PLACES:
+                _fill_places(db)
             # PRAGMA takes no parameters; both are integers of ours.
             db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             db.execute(f"PRAGMA user_version = {step.version:d}")
@@ -69,6 +75,20 @@ def _apply(db: sqlite3.Connection, step: Migration, newest: int, path: Path) -> 
         if db.in_transaction:
             db.execute("ROLLBACK")
         raise
+
+
+def _fill_places(db: sqlite3.Connection) -> None:
+    """Enter the messages of an older version under the keys by which a client's list finds them."""
+    from windowsill.history.view import message_meta  # noqa: PLC0415 - only needed for an old database
+
+    def places() -> Iterator[tuple[bytes, int, int]]:
+        messages = db.execute("SELECT session, seq, meta FROM entry WHERE kind = 'message' ORDER BY seq")
+        for session, seq, meta in messages:
+            # A damaged entry stays to be told by `verify`: the others are moved.
+            with suppress(WindowsillError):
+                yield from ((key, session, seq) for key in message_meta(meta).places)
+
+    db.executemany("INSERT OR REPLACE INTO place (key, session, seq) VALUES (?, ?, ?)", list(places()))
 
 
 def split(script: str) -> Iterator[str]:

@@ -28,7 +28,7 @@ from windowsill.store.base import (
     settings_checksum,
 )
 from windowsill.store.codec import CLOCK, FACTS, SETTINGS, Packing, packing_of
-from windowsill.store.sqlite.connections import Connections
+from windowsill.store.sqlite.connections import Connections, disk_is_read_only
 from windowsill.store.sqlite.fts import SQLiteIndex
 from windowsill.store.sqlite.migrate import make_ready
 from windowsill.store.statements import migrations, statements
@@ -335,8 +335,9 @@ class SQLiteStore:
         try:
             with self._connections.reading() as db:
                 found += problems(db, self._sql, session)
-            with self._connections.writing() as db:
-                db.execute(self._sql["check_passage_words"])
+            if not disk_is_read_only(self.path):  # SQLite writes to compare the words of passages
+                with self._connections.writing() as db:
+                    db.execute(self._sql["check_passage_words"])
         except StoreError as error:
             found.append(str(error))
         return found
