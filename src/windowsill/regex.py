@@ -56,18 +56,9 @@ def compile_lines(source: str, *, ignore_case: bool = False) -> Pattern:
     return _compile(source, options)
 
 
-def compile_ascii(source: str) -> Pattern:
-    """Compile a pattern whose classes know ASCII; every other byte is a character of its own."""
-    options = _options(ascii_only=True)
-    options.max_mem = LARGEST_AUTOMATON
-    return _compile(source, options)
-
-
-def compile_text(source: str) -> Pattern:
-    """Compile a pattern that sees characters and not bytes."""
-    options = _options()
-    options.max_mem = LARGEST_AUTOMATON
-    return _compile(source, options)
+def compile_text(source: str, *, ascii_only: bool = False) -> Pattern:
+    """Compile a pattern that sees characters; with `ascii_only` its classes know ASCII, and each other byte is one."""
+    return _compile(source, _options(ascii_only=ascii_only, memory=LARGEST_AUTOMATON))
 
 
 class WordSet:
@@ -77,9 +68,7 @@ class WordSet:
         """Take the words, and for each whether it counts in whatever case; then the patterns."""
         import re2  # type: ignore[import-untyped]  # noqa: PLC0415 - has no types; loads a library, on use
 
-        options = _options(ascii_only=True)
-        options.max_mem = LARGEST_AUTOMATON
-        self._set = re2.Set.SearchSet(options)
+        self._set = re2.Set.SearchSet(_options(ascii_only=True, memory=LARGEST_AUTOMATON))
         for word, any_case in words:
             self._set.Add((b"(?i)" if any_case else b"") + re2.escape(word.encode()))
         for pattern in patterns:
@@ -92,11 +81,13 @@ class WordSet:
         return found or []
 
 
-def _options(*, ascii_only: bool = False) -> Any:
+def _options(*, ascii_only: bool = False, memory: int = 0) -> Any:
     import re2  # noqa: PLC0415 - loads a library, on use
 
     options = re2.Options()
     options.log_errors = False
+    if memory:
+        options.max_mem = memory
     if ascii_only:
         options.encoding = re2.Options.Encoding.LATIN1
     return options

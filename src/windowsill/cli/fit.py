@@ -21,7 +21,6 @@ from windowsill.cli.options import (
     parse_size,
     read_input,
     report_option,
-    stated_marks,
     strategy_option,
     tokenizer_option,
 )
@@ -89,7 +88,8 @@ def fit(
         wait=settings.wait,
         overhead=settings.overhead,
         max_output=providers.answer_limit(request.rest),
-        **stated_marks(loaded),
+        high=loaded.settings.high,
+        low=loaded.settings.low,
     )
     if report_file is not None:
         Path(report_file).write_bytes(pretty_json(payload.report) + b"\n")

@@ -6,7 +6,7 @@ import os
 import re
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -90,24 +90,6 @@ def load_settings(**typed: Any) -> tuple[Settings, Loaded]:
     except SettingError as error:
         raise registry.with_place(error, loaded) from None
     return settings, loaded
-
-
-class Marks(TypedDict, total=False):
-    """The marks between which a request is reduced, where they are stated."""
-
-    high: Size
-    low: Size
-
-
-def stated_marks(loaded: Loaded) -> Marks:
-    """Return the high and the low mark where they were stated; a command has defaults of its own."""
-    high, low = loaded.settings.high, loaded.settings.low
-    found = Marks()
-    if high is not None:
-        found["high"] = high
-    if low is not None:
-        found["low"] = low
-    return found
 
 
 WORTH_PROCESSES = 500_000

@@ -25,7 +25,6 @@ from windowsill.cli.options import (
     processes_for,
     report_option,
     search_current_folder,
-    stated_marks,
     strategy_option,
     tokenizer_option,
     workers_option,
@@ -173,7 +172,8 @@ def replay(
         writer=settings.writer if typed["writer"] else None,
         recall=settings.recall,
         tools=tools,
-        **stated_marks(loaded),
+        high=loaded.settings.high,
+        low=loaded.settings.low,
     )
     if options.tokenizer is not None:
         tokens.counter(options.tokenizer)  # A vocabulary that does not exist is refused before any work.

@@ -97,6 +97,12 @@ def seal(
     )
 
 
+def reseal(entry: Entry, parent_hash: bytes, meta: bytes, body: bytes) -> Entry:
+    """Make an entry in the place of another, which says this and is bound to its parent as that is now."""
+    seq, parent, kind, id, at = entry.seq, entry.parent, entry.kind, entry.id, entry.at
+    return seal(seq=seq, parent=parent, parent_hash=parent_hash, kind=kind, id=id, at=at, meta=meta, body=body)
+
+
 def chain_hash(parent_hash: bytes, parent: int, kind: str, id: str, at: float, meta: bytes, body_hash: bytes) -> bytes:
     """Hash everything an entry says and everything before it."""
     # Lengths stand before each variable part, so that no two different entries feed the same bytes.

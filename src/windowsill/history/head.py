@@ -128,10 +128,6 @@ class Head:
         twin.view = self.view.copy()
         return twin
 
-    def draft(self, at: float) -> Draft:
-        """Begin a batch of entries that builds on this head."""
-        return Draft(self, at)
-
     def apply(self, entry: Entry, meta: MessageMeta | None = None) -> None:
         """Take in an entry that was written; not for `unfold` and `rewind`, which need entries from the past."""
         view = self.view

@@ -103,17 +103,14 @@ def hide(view: View, items: Sequence[Item], facts: Facts, stand_in: Message | No
     return MessageSpan(
         first=items[0].first,
         last=items[-1].last,
-        hides=_count(items),
+        hides=sum(item.hides if item.fold else 1 for item in items),
         saves=sum_weights(item.weight for item in items) - weight,
         weight=weight,
         role=stand_in.role if stand_in is not None else "user",
+        calls=tuple(call.id for call in stand_in.calls) if stand_in is not None else (),
+        results=tuple(result.tool_use_id for result in stand_in.results) if stand_in is not None else (),
         facts=msgspec.to_builtins(facts),
     )
-
-
-def _count(items: Sequence[Item]) -> int:
-    """Count the messages of items, those inside folds included."""
-    return sum(item.hides if item.fold else 1 for item in items)
 
 
 def replace_block(view: View, item: Item, number: int, shown: Block, shorter: Block) -> BlockSpan:
@@ -205,16 +202,8 @@ def _run(view: View, run: MessageSpan, stand_in: StandIn) -> MessageSpan:
     if stand_in is not None and not isinstance(stand_in, Message):
         raise FoldError("what stands in for messages is not a message", remedy="give a Message or None")
     items = view.items[view.slice_of(run.first, run.last)]
-    weight = view.weigh(stand_in) if stand_in is not None else Weight()
-    return msgspec.structs.replace(
-        run,
-        hides=_count(items),
-        saves=sum_weights(item.weight for item in items) - weight,
-        weight=weight,
-        role=stand_in.role if stand_in is not None else "user",
-        calls=tuple(call.id for call in stand_in.calls) if stand_in is not None else (),
-        results=tuple(result.tool_use_id for result in stand_in.results) if stand_in is not None else (),
-    )
+    counted = hide(view, items, Facts(), stand_in)
+    return msgspec.structs.replace(counted, first=run.first, last=run.last, facts=run.facts)
 
 
 def _part(view: View, part: BlockSpan, stand_in: StandIn) -> BlockSpan:

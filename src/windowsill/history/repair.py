@@ -213,7 +213,9 @@ def ids_if_sound(
             if waiting:
                 if index in sent or not _answers(message, waiting, rules):
                     return None
-            elif (before == "user" and rules.alternate and not rules.takes_neighbours) or not _is_plain(message, rules):
+            elif (before == "user" and rules.alternate and not rules.takes_neighbours) or not _is_plain(
+                message.blocks, rules
+            ):
                 return None
         else:
             return None
@@ -257,18 +259,14 @@ def _answers(message: Message, waiting: list[str], rules: Rules) -> bool:
     for block in message.blocks:
         if not waiting or not isinstance(block, ToolResult) or block.tool_use_id != waiting[0] or not block.content:
             return False
-        if block.type:
-            return False
-        if not all(
-            isinstance(inner, Text) and (rules.blank_text or not is_blank(inner.text)) for inner in block.content
-        ):
+        if block.type or not _is_plain(block.content, rules):
             return False
         waiting.pop(0)
     return True
 
 
-def _is_plain(message: Message, rules: Rules) -> bool:
-    return all(isinstance(block, Text) and (rules.blank_text or not is_blank(block.text)) for block in message.blocks)
+def _is_plain(blocks: Sequence[Block], rules: Rules) -> bool:
+    return all(isinstance(block, Text) and (rules.blank_text or not is_blank(block.text)) for block in blocks)
 
 
 def repair(

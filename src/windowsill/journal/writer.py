@@ -153,7 +153,7 @@ class JournalWriter(JournalReader):
         def attempt() -> T:
             if conversation is not None and self.view.conversation_hash != conversation:
                 raise ConflictError(self.session, version, self.version)
-            draft = self.head.draft(self.clock())
+            draft = Draft(self.head, self.clock())
             for call in self._calls:
                 draft.call(call)
             result = make(draft)

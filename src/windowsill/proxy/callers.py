@@ -9,9 +9,11 @@ import hmac
 import re
 from collections.abc import Mapping
 from hashlib import sha256
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, TypeVar
 
 import msgspec
+
+T = TypeVar("T")
 
 CREDENTIALS = ("authorization", "x-api-key", "x-goog-api-key", "api-key", "chatgpt-account-id")
 
@@ -85,8 +87,8 @@ class _Turn(msgspec.Struct):
 
 def caller_of(headers: Mapping[str, str], query: Mapping[str, str], body: bytes, key: bytes, name: str = "") -> Caller:
     """Read who asks; `headers` have names in lower case, `name` is stated by hand in the address."""
-    asked = _read(body)
-    turn = _turn(headers)
+    asked = read_or(body, _Asked, _Asked())
+    turn = read_or(headers.get("x-codex-turn-metadata", "{}"), _Turn, _Turn())
     said = headers.get("x-claude-code-request-class") or turn.request_kind
     purpose = _CLASSES.get(said, "conversation")
     if purpose == "conversation" and _asks_for_summary(asked):
@@ -137,33 +139,19 @@ def _user_id(metadata: object) -> str | None:
         return None
     if found := _OLD_USER_ID.search(stated):
         return found[1]
-    return _text(_loose(stated.encode(errors="replace")).get("session_id"))
+    return _text(read_or(stated.encode(errors="replace"), dict[str, Any], {}).get("session_id"))
 
 
 def _text(value: object) -> str | None:
     return value if isinstance(value, str) and len(value) >= SHORTEST_HEADER else None
 
 
-def _turn(headers: Mapping[str, str]) -> _Turn:
+def read_or(data: bytes | str | msgspec.Raw, kind: type[T], otherwise: T) -> T:
+    """Decode JSON that anybody may have written; `otherwise` where it is not of this kind."""
     try:
-        return msgspec.json.decode(headers.get("x-codex-turn-metadata", "{}"), type=_Turn)
-    except (msgspec.DecodeError, UnicodeEncodeError):
-        return _Turn()
-
-
-def _read(body: bytes) -> _Asked:
-    try:
-        return msgspec.json.decode(body, type=_Asked)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return _Asked()
-
-
-def _loose(body: bytes) -> dict[str, Any]:
-    try:
-        value = msgspec.json.decode(body) if body else {}
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return {}
-    return value if isinstance(value, dict) else {}
+        return msgspec.json.decode(data, type=kind)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return otherwise
 
 
 def _asks_for_summary(asked: _Asked) -> bool:
@@ -179,8 +167,5 @@ def _asks_for_summary(asked: _Asked) -> bool:
 
 
 def _last(messages: msgspec.Raw) -> dict[str, Any] | None:
-    try:
-        found = msgspec.json.decode(messages, type=list[msgspec.Raw])
-        return _loose(bytes(found[-1])) if found else None
-    except (msgspec.DecodeError, RecursionError):
-        return None
+    found = read_or(messages, list[msgspec.Raw], [])
+    return read_or(found[-1], dict[str, Any], {}) if found else None

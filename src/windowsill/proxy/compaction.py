@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from windowsill import providers
+from windowsill.proxy.callers import read_or
 from windowsill.session.handoff import record_of
 from windowsill.summaries.frame import frame
 
@@ -130,14 +131,8 @@ def _event(type: str, number: int, **fields: Any) -> bytes:
 
 
 def _items(body: bytes) -> list[msgspec.Raw]:
-    try:
-        return msgspec.json.decode(body, type=_Asked).input
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return []
+    return read_or(body, _Asked, _Asked()).input
 
 
 def _read(raw: msgspec.Raw) -> _Item:
-    try:
-        return msgspec.json.decode(raw, type=_Item)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return _Item()
+    return read_or(raw, _Item, _Item())

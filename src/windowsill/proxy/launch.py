@@ -21,6 +21,8 @@ from shlex import quote
 from typing import Any
 from urllib.parse import urlsplit
 
+import msgspec
+
 from windowsill.errors import InputError, WindowsillError
 from windowsill.mcp.server import bracketed
 
@@ -47,40 +49,31 @@ PROXY = "WINDOWSILL_PROXY"
 Say = Callable[[str], object]
 
 
-class Agent:
+class Agent(msgspec.Struct, frozen=True):
     """The way in which an agent is told where to send its requests, and which tools it gets."""
 
-    def __init__(
-        self,
-        bases: Mapping[str, str],
-        *,
-        tools: Callable[[list[str], str], list[str]] | None = None,
-        config: Callable[[list[str], str, Path], dict[str, str]] | None = None,
-        advice: str = "",
-        hints: Mapping[int, str] | None = None,
-        **extra: str,
-    ) -> None:
-        self._bases = bases
-        self._tools = tools
-        self._config = config
-        self._extra = extra
-        self.advice = advice
-        """The way to give it the tools where it was not possible here."""
-        self.hints = hints or {}
-        """Remedies for exit codes."""
+    bases: Mapping[str, str]
+    tools: Callable[[list[str], str], list[str]] | None = None
+    config: Callable[[list[str], str, Path], dict[str, str]] | None = None
+    advice: str = ""
+    """The way to give it the tools where it was not possible here."""
+    hints: Mapping[int, str] = {}
+    """Remedies for exit codes."""
+    extra: Mapping[str, str] = {}
+    """Further variables."""
 
     def environment(self, server: list[str], address: str, folder: Path) -> dict[str, str]:
         """Return the variables that the agent gets besides those it has; what the user set himself stays.
 
         `folder` is for settings that it reads from a file only.
         """
-        own = {name: value for name, value in self._extra.items() if name not in os.environ}
-        config = self._config(server, address, folder) if self._config is not None else {}
-        return {name: address + path for name, path in self._bases.items()} | own | config
+        own = {name: value for name, value in self.extra.items() if name not in os.environ}
+        config = self.config(server, address, folder) if self.config is not None else {}
+        return {name: address + path for name, path in self.bases.items()} | own | config
 
     def arguments(self, server: list[str], address: str) -> list[str]:
         """Return the arguments that give the agent the tools of the MCP server that `server` starts."""
-        return self._tools(server, address) if self._tools is not None else []
+        return self.tools(server, address) if self.tools is not None else []
 
 
 def _claude_tools(server: list[str], address: str) -> list[str]:
@@ -91,15 +84,12 @@ def _claude_tools(server: list[str], address: str) -> list[str]:
 
 def _codex_tools(server: list[str], address: str) -> list[str]:
     place = "mcp_servers.windowsill"
-    base = f"openai_base_url={json.dumps(f'{address}/v1')}"
-    return [
-        "-c",
-        base,
-        "-c",
-        f"{place}.command={json.dumps(server[0])}",
-        "-c",
-        f"{place}.args={json.dumps(server[1:])}",
-    ]
+    values = {
+        "openai_base_url": f"{address}/v1",
+        f"{place}.command": server[0],
+        f"{place}.args": server[1:],
+    }
+    return [part for name, value in values.items() for part in ("-c", f"{name}={json.dumps(value)}")]
 
 
 def _gemini_config(server: list[str], address: str, folder: Path) -> dict[str, str]:
@@ -150,7 +140,11 @@ GEMINI = {"GOOGLE_GEMINI_BASE_URL": "", "GEMINI_API_BASE": ""}
 
 AGENTS = {
     # Older versions load every tool at once behind an address that is not their provider's.
-    "claude": Agent(ANTHROPIC, tools=_claude_tools, CLAUDE_CODE_GATEWAY_HINT_HEADERS="1", ENABLE_TOOL_SEARCH="true"),
+    "claude": Agent(
+        ANTHROPIC,
+        tools=_claude_tools,
+        extra={"CLAUDE_CODE_GATEWAY_HINT_HEADERS": "1", "ENABLE_TOOL_SEARCH": "true"},
+    ),
     "codex": Agent(OPENAI, tools=_codex_tools),
     "gemini": Agent(
         GEMINI,

@@ -6,26 +6,20 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from windowsill.replay.page import comparison_page as comparison_page
-    from windowsill.replay.report import ReplayReport as ReplayReport
-    from windowsill.replay.runs import Replay as Replay
-    from windowsill.replay.runs import compare as compare
-    from windowsill.replay.runs import cross as cross
-    from windowsill.replay.runs import replay as replay
-    from windowsill.replay.summary import headline as headline
-    from windowsill.replay.walk import ReplayOptions as ReplayOptions
+    from windowsill.replay.page import comparison_page
+    from windowsill.replay.report import ReplayReport
+    from windowsill.replay.runs import Replay, compare, cross, replay
+    from windowsill.replay.summary import headline
+    from windowsill.replay.walk import ReplayOptions
 
-
-_HOMES = {
-    "Replay": "runs",
-    "ReplayOptions": "walk",
-    "ReplayReport": "report",
-    "compare": "runs",
-    "comparison_page": "page",
-    "cross": "runs",
-    "headline": "summary",
-    "replay": "runs",
+_MODULES = {
+    "page": "comparison_page",
+    "report": "ReplayReport",
+    "runs": "Replay compare cross replay",
+    "summary": "headline",
+    "walk": "ReplayOptions",
 }
+_HOMES = {name: module for module, names in _MODULES.items() for name in names.split()}
 
 __all__ = ["Replay", "ReplayOptions", "ReplayReport", "compare", "comparison_page", "cross", "headline", "replay"]
 

@@ -17,7 +17,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from windowsill.regex import Match, Pattern, compile_ascii
+from windowsill.regex import Match, Pattern, compile_text
 
 Range: TypeAlias = tuple[int, int]
 
@@ -38,7 +38,7 @@ class Secret(msgspec.Struct, frozen=True):
 @cache
 def compiled(source: str) -> Pattern:
     """Compile a pattern of ours, once."""
-    return compile_ascii(source)
+    return compile_text(source, ascii_only=True)
 
 
 def mean_run(token: str) -> float:

@@ -81,7 +81,7 @@ def unfold_what_fits(journal: JournalWriter, fold_id: str, budget: Budget, reaso
         numbers = _parts_that_fit(journal.head.view, fold, numbers, budget)
         if not numbers:
             raise _nothing_fits(fold_id)
-        undone = journal.head.copy().draft(journal.clock()).unfold(entry.seq, fold_id, numbers, reason)
+        undone = Draft(journal.head.copy(), journal.clock()).unfold(entry.seq, fold_id, numbers, reason)
         view = _without_fold(journal, [undone]).view
         runs = [span for number, span in enumerate(fold.spans) if number in numbers and isinstance(span, MessageSpan)]
         rest = _fold_what_is_too_much(view, fold_id, runs, budget, reason)

@@ -12,7 +12,7 @@ from typing import TypeVar
 import msgspec
 
 from windowsill.errors import InputError
-from windowsill.history.entries import ROOT, ROOT_HASH, Entry, is_whole, seal
+from windowsill.history.entries import ROOT, ROOT_HASH, Entry, is_whole, reseal
 from windowsill.history.view import message_meta
 from windowsill.journal.reader import JournalReader
 from windowsill.messages import Usage
@@ -160,16 +160,7 @@ def _chained(left: Remains) -> tuple[list[Entry], list[str]]:
             what = f"{found.kind} {found.id}" if found is not None else "nothing of it can be read"
             lost.append(f"entry {seq} is lost ({what})")
             found = Entry(seq, seq - 1, "usage", f"lost-{seq}", made[-1].at if made else 0.0, _NOTHING, b"", b"", b"")
-        entry = seal(
-            seq=seq,
-            parent=found.parent,
-            parent_hash=hashes[found.parent],
-            kind=found.kind,
-            id=found.id,
-            at=found.at,
-            meta=found.meta,
-            body=found.body or b"",
-        )
+        entry = reseal(found, hashes[found.parent], found.meta, found.body or b"")
         hashes[seq] = entry.hash
         made.append(entry)
     return made, lost

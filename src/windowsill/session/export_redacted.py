@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from windowsill import providers
-from windowsill.history.entries import ROOT, ROOT_HASH, START, Entry, extend, is_whole, of_message, pieces, seal
+from windowsill.history.entries import ROOT, ROOT_HASH, START, Entry, extend, is_whole, of_message, pieces, reseal
 from windowsill.history.folds import MessageSpan, pack_stand_ins, unpack_stand_ins
 from windowsill.history.head import call_meta
 from windowsill.history.view import fold_meta, message_meta
@@ -92,16 +92,7 @@ class Redaction:
             case _:
                 meta, body = (self._counted(each, _packed(self._renamed(each))) for each in (entry.meta, body))
         was, now = self._hashes[entry.parent]
-        made = seal(
-            seq=entry.seq,
-            parent=entry.parent,
-            parent_hash=now,
-            kind=entry.kind,
-            id=entry.id,
-            at=entry.at,
-            meta=meta,
-            body=body,
-        )
+        made = reseal(entry, now, meta, body)
         if not is_whole(entry, was):
             # What was damaged before must not look sound afterwards.
             made = msgspec.structs.replace(made, hash=entry.hash)

@@ -82,25 +82,13 @@ class Meters:
     """The meter providers that measure: the application's, or one in its place, and those of `serve_metrics`."""
 
     def __init__(self) -> None:
-        self._given: metrics.MeterProvider | None = None
-        self._more: tuple[metrics.MeterProvider, ...] = ()
-
-    def use(self, provider: metrics.MeterProvider | None) -> None:
-        """Measure with this provider in place of the application's; `None` goes back to that."""
-        self._given = provider
-
-    def add(self, provider: metrics.MeterProvider) -> None:
-        """Measure with one more provider."""
-        self._more += (provider,)
-
-    def remove(self, provider: metrics.MeterProvider) -> None:
-        """Stop measuring with a provider that was added."""
-        self._more = tuple(each for each in self._more if each is not provider)
+        self.given: metrics.MeterProvider | None = None
+        self.more: list[metrics.MeterProvider] = []
 
     def providers(self) -> tuple[metrics.MeterProvider, ...]:
         """Return those that record something; the API's own providers do not."""
-        provider = self._given or metrics.get_meter_provider()
-        return self._more if _is_silent(provider) else (provider, *self._more)
+        provider = self.given or metrics.get_meter_provider()
+        return tuple(self.more) if _is_silent(provider) else (provider, *self.more)
 
     def record(self, *figures: Figure) -> None:
         """Record figures with each provider."""
@@ -199,14 +187,7 @@ class Tracers:
     def __init__(self) -> None:
         self.given: trace.TracerProvider | None = None
         self.of_files: trace.TracerProvider | None = None
-
-    def use(self, provider: trace.TracerProvider | None) -> None:
-        """Send spans to this provider in place of the application's; `None` goes back to that."""
-        self.given = provider
-
-    def use_for_files(self, provider: trace.TracerProvider | None) -> None:
-        """Send spans to this provider while trace files are written and the application has none."""
-        self.of_files = provider
+        """The one while trace files are written and the application has none."""
 
     def provider(self) -> trace.TracerProvider | None:
         """Return the current provider, or `None` where there is only the API's own, which records nothing."""
@@ -402,21 +383,14 @@ def model_call(
     return ModelCall(name, {**about, **attributes}, timed=names.OPERATION_DURATION, kind=SpanKind.CLIENT)
 
 
-def tool_run(
-    tool: str,
-    *,
-    call_id: str | None = None,
-    type: str = "function",
-    session: str | None = None,
-    arguments: Any = None,
-) -> ToolRun:
+def tool_run(tool: str, *, call_id: str | None = None, session: str | None = None, arguments: Any = None) -> ToolRun:
     """Start the span of a tool run; its arguments are recorded only where content is wanted."""
     about: dict[str, Any] = {
         "operation": names.EXECUTE_TOOL,
         "tool": tool,
         "session": session,
         "tool_call": call_id,
-        "tool_type": type,
+        "tool_type": "function",
     }
     if arguments is not None and content_on_spans():
         with harmless():
@@ -543,8 +517,7 @@ def emit_content(attributes: dict[str, Any]) -> None:
 
 def use(*, tracer_provider: Any = None, meter_provider: Any = None) -> None:
     """Use these providers in place of the ones that the application has set; without any, use those again."""
-    tracers.use(tracer_provider)
-    meters.use(meter_provider)
+    tracers.given, meters.given = tracer_provider, meter_provider
 
 
 class MetricsServer(ExitStack):
@@ -588,8 +561,7 @@ def to_file(path: str | os.PathLike[str]) -> ExitStack:
     with _lock:
         provider = tracers.provider()
         if not isinstance(provider, TracerProvider):
-            provider = _file_provider()
-            tracers.use_for_files(provider)
+            provider = tracers.of_files = _file_provider()
         if provider is tracers.of_files:
             _open_files.append(file)
     provider.add_span_processor(Lines())
@@ -604,7 +576,7 @@ def _close(file: IO[bytes]) -> None:
         if file in _open_files:
             _open_files.remove(file)
             if not _open_files:
-                tracers.use_for_files(None)
+                tracers.of_files = None
 
 
 def _file_provider() -> TracerProvider:
@@ -637,9 +609,9 @@ def serve_metrics(port: int, host: str = "127.0.0.1") -> MetricsServer:
         ) from None
     reader = PrometheusMetricReader(registry=registry, scope_info_enabled=False)
     provider = MeterProvider(metric_readers=[reader], shutdown_on_exit=False)
-    meters.add(provider)
+    meters.more.append(provider)
     serving = MetricsServer(host, server.server_port)
     for step in (provider.shutdown, thread.join, server.server_close, server.shutdown):  # last to first
         serving.callback(step)
-    serving.callback(meters.remove, provider)
+    serving.callback(meters.more.remove, provider)
     return serving
