@@ -25,9 +25,6 @@ def require(name: str, feature: str, package: str) -> None:
 
 
 def _missing(name: str, feature: str, package: str | None) -> InputError:
-    return InputError(f"{feature} needs a package that is missing: {package}", remedy=install_remedy(name))
-
-
-def install_remedy(name: str) -> str:
-    """Say how an extra is installed: Windowsill is on no package index, a clone of it is installed."""
-    return f"run in a clone of windowsill: pip install '.[{name}]'"
+    # Windowsill is on no package index: a clone of it is installed.
+    remedy = f"run in a clone of windowsill: pip install '.[{name}]'"
+    return InputError(f"{feature} needs a package that is missing: {package}", remedy=remedy)

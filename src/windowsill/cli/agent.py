@@ -13,7 +13,7 @@ import re
 import signal
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from shlex import quote
@@ -128,7 +128,8 @@ def agent(  # noqa: PLR0913 - the options of the command
     code = EXIT_CODES.get(result.status, 1) if result is not None else 0
     if code:
         assert result is not None
-        print_warning(f"windowsill: {result.status}: {LIMIT.sub(_as_option, result.error)}")
+        as_options = LIMIT.sub(lambda name: f"--{name[0].replace('_', '-')}", result.error)
+        print_warning(f"windowsill: {result.status}: {as_options}")
         if not result.ok and result.status != "failed":
             click.echo(f"windowsill: `windowsill agent --session {quote(id)}` goes on where this was", err=True)
         click.get_current_context().exit(code)
@@ -218,10 +219,6 @@ def _prepare(session: Session, spec: str) -> None:
     if not {"delete", "execute"} <= set(state.runtime.permissions):
         session.state.grant("delete", "execute")
     session.journal.store.remember(MODEL + session.id, spec.encode())
-
-
-def _as_option(argument: re.Match[str]) -> str:
-    return f"--{argument[0].replace('_', '-')}"
 
 
 async def _ask(wanted: Approval, *, err: bool) -> bool:
@@ -370,16 +367,10 @@ def _workers(place: str | None, make: MakeEngine | None = None) -> Workers:
     return Workers(server_address(place, os.environ) or str(place or "."), engine=make)
 
 
-@asynccontextmanager
-async def _engine(order: Order) -> AsyncIterator[Engine]:
+def _engine(order: Order) -> AbstractAsyncContextManager[Engine]:
     """Make the engine of a run that `windowsill agent --queue` handed over; nobody is there to be asked."""
-    approve = partial(_agree, order.settings["yes"])
-    async with open_engine(order.session, order.store, order.settings, order.listen, approve) as engine:
-        yield engine
-
-
-def _agree(yes: bool, _: object) -> bool:  # noqa: FBT001 - bound once, above
-    return yes
+    yes = bool(order.settings["yes"])
+    return open_engine(order.session, order.store, order.settings, order.listen, lambda _: yes)
 
 
 def _find(name: str) -> MakeEngine:

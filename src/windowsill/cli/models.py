@@ -10,7 +10,7 @@ import click
 
 from windowsill.cli.main import LazyCommand, LazyGroup
 from windowsill.cli.output import print_line, print_list
-from windowsill.cli.session_ids import json_option, open_store_at, store_option
+from windowsill.cli.session_ids import open_store_at, store_and_json, store_option
 from windowsill.errors import NotFoundError
 
 if TYPE_CHECKING:
@@ -37,8 +37,7 @@ def models(ctx: click.Context) -> None:
 
 
 @click.command("list")
-@store_option
-@json_option
+@store_and_json
 @click.option("--learned", is_flag=True, help="List only models whose window was learned.")
 def list_models(place: str | None = None, *, learned: bool = False, as_json: bool = False) -> None:
     """List the models with their limits in tokens, and the windows that were learned."""

@@ -100,7 +100,7 @@ def print_result(value: object, text: str, *, as_json: bool) -> None:
     if as_json:
         print_json(value)
         return
-    for line in text.split("\n"):
+    for line in text.split("\n") if text else ():
         print_line(line)
 
 

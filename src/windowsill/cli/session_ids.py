@@ -157,6 +157,16 @@ host_option = click.option(
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
+def store_and_json(function: F) -> F:
+    """Give a command the options of where to read, and of printing JSON."""
+    return store_option(json_option(function))
+
+
+def session_command(function: Callable[..., Any]) -> click.Command:
+    """Make a command about one session, whose id is its first argument."""
+    return click.command()(session_argument(function))
+
+
 def token_option(what: str) -> Callable[[F], F]:
     """Return the option of the secret that whoever asks must bring."""
 

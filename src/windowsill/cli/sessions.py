@@ -13,13 +13,22 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from windowsill.cli.main import FAILED, LazyCommand, LazyGroup
-from windowsill.cli.output import moment, on_terminal, print_bar, print_json, print_line, print_list, print_rows
+from windowsill.cli.output import (
+    moment,
+    on_terminal,
+    print_bar,
+    print_json,
+    print_line,
+    print_list,
+    print_result,
+    print_rows,
+)
 from windowsill.cli.session_ids import (
     complete_sessions,
     find_session,
-    json_option,
     open_store_at,
-    session_argument,
+    session_command,
+    store_and_json,
     store_option,
 )
 from windowsill.text import printable_line
@@ -74,8 +83,7 @@ def sessions(ctx: click.Context) -> None:
 
 
 @click.command("list")
-@store_option
-@json_option
+@store_and_json
 def list_sessions(place: str | None = None, *, as_json: bool = False) -> None:
     """List the sessions, the last used first."""
     with open_store_at(place) as store:
@@ -122,11 +130,9 @@ def _listed(info: SessionInfo) -> dict[str, Any]:
     }
 
 
-@click.command()
-@session_argument
+@session_command
 @click.option("--messages", "with_messages", is_flag=True, help="List every message, visible or hidden.")
-@store_option
-@json_option
+@store_and_json
 def show(id: str, place: str | None, *, with_messages: bool, as_json: bool) -> None:
     """Show a session: its size and budget, what was folded and why, its branches."""
     import msgspec
@@ -281,8 +287,7 @@ def delete(ctx: click.Context, ids: tuple[str, ...], unused: float | None, place
 
 @click.command()
 @click.argument("ids", nargs=-1, metavar="[ID...]", shell_complete=complete_sessions)
-@store_option
-@json_option
+@store_and_json
 @click.pass_context
 def verify(ctx: click.Context, ids: tuple[str, ...], place: str | None, *, as_json: bool) -> None:
     """Check that sessions, the named ones or all, are as they were written. The exit code is 1 if one is not."""
@@ -294,12 +299,9 @@ def verify(ctx: click.Context, ids: tuple[str, ...], place: str | None, *, as_js
         places = [info.id for info in chosen] if ids else [None] if chosen else []
         of_store = [problem for each in places for problem in store.check(each)]
     sound = not of_store and not any(found.values())
-    if as_json:
-        print_json({"sound": sound, "store": of_store, "sessions": found})
-    else:
-        lines = [f"store: {problem}" for problem in of_store]
-        for id, listed in found.items():
-            lines += [f"{id}: {problem}" for problem in listed] or [f"{id}: sound"]
-        for line in lines or ["there are no sessions to check"]:
-            print_line(line)
+    lines = [f"store: {problem}" for problem in of_store]
+    for id, listed in found.items():
+        lines += [f"{id}: {problem}" for problem in listed] or [f"{id}: sound"]
+    value = {"sound": sound, "store": of_store, "sessions": found}
+    print_result(value, "\n".join(lines or ["there are no sessions to check"]), as_json=as_json)
     ctx.exit(0 if sound else FAILED)

@@ -22,10 +22,10 @@ from windowsill.cli.session_ids import (
     entry_argument,
     find_entry,
     find_session,
-    json_option,
     open_session,
     open_store_at,
-    session_argument,
+    session_command,
+    store_and_json,
     store_option,
 )
 from windowsill.errors import NotFoundError
@@ -58,13 +58,11 @@ def preview(message: Message) -> str:
 # Look
 
 
-@click.command()
-@session_argument
+@session_command
 @click.option("--all", "every", is_flag=True, help="Every branch, not only the current one.")
 @click.option("--calls", is_flag=True, help="The requests that were composed, too.")
 @limit_option
-@store_option
-@json_option
+@store_and_json
 def log(id: str, place: str | None, limit: int, *, every: bool, calls: bool, as_json: bool) -> None:
     """Show what happened to session ID, the newest first: messages, folds, marks, rewinds, checkpoints."""
     from windowsill.history.entries import on_path
@@ -100,13 +98,11 @@ def _what(session: Session, entry: Entry, changes: dict[str, str]) -> str:
     return changes.get(entry.id, "")
 
 
-@click.command()
-@session_argument
+@session_command
 @entry_argument("first", metavar="A")
 @entry_argument("second", metavar="[B]", required=False)
 @click.option("--files", is_flag=True, help="Compare the recorded files instead, line by line.")
-@store_option
-@json_option
+@store_and_json
 def diff(id: str, first: str, second: str | None, place: str | None, *, files: bool, as_json: bool) -> None:
     """Compare what the model saw at A with what it saw at B, or with what it sees now.
 
@@ -155,10 +151,8 @@ def _lines(view: View) -> list[str]:
     ]
 
 
-@click.command()
-@session_argument
-@store_option
-@json_option
+@session_command
+@store_and_json
 def branches(id: str, place: str | None, *, as_json: bool) -> None:
     """List the branches of session ID: the current one, and those that were left by a rewind."""
     with open_session(place, id) as session:
@@ -179,12 +173,10 @@ def branch_rows(found: Sequence[Any]) -> list[dict[str, object]]:
     ]
 
 
-@click.command()
-@session_argument
+@session_command
 @entry_argument("message", "message")
 @click.option("--call", metavar="CALL", help="In the window of this request (`log --calls`), not in that of now.")
-@store_option
-@json_option
+@store_and_json
 def explain(id: str, message: str, call: str | None, place: str | None, *, as_json: bool) -> None:
     """Explain why MESSAGE of session ID is in the window, or is not."""
     with open_session(place, id) as session:
@@ -198,8 +190,7 @@ def explain(id: str, message: str, call: str | None, place: str | None, *, as_js
     print_result(found, "\n".join(lines), as_json=as_json)
 
 
-@click.command()
-@session_argument
+@session_command
 @entry_argument("call", "call", required=False)
 @store_option
 def request(id: str, call: str | None, place: str | None) -> None:
@@ -215,8 +206,7 @@ def request(id: str, call: str | None, place: str | None) -> None:
 @click.argument("query")
 @click.option("--session", "id", metavar="ID", shell_complete=complete_sessions, help="Only in this session.")
 @click.option("-k", "most", type=click.IntRange(min=1), default=10, show_default=True, metavar="N", help="At most N.")
-@store_option
-@json_option
+@store_and_json
 def search(query: str, id: str | None, most: int, place: str | None, *, as_json: bool) -> None:
     """Search everything that was ever said in the stored sessions, hidden or not, the best match first."""
     from windowsill.search import Archive
@@ -239,8 +229,7 @@ def search(query: str, id: str | None, most: int, place: str | None, *, as_json:
 # Change
 
 
-@click.command()
-@session_argument
+@session_command
 @entry_argument("messages", "message", nargs=-1, required=True, metavar="MESSAGE...")
 @click.option("--off", is_flag=True, help="Let them be hidden again.")
 @store_option
@@ -255,11 +244,9 @@ def pin(id: str, messages: tuple[str, ...], place: str | None, *, off: bool) -> 
             print_line(f"{'unpinned' if off else 'pinned'} {message}{still}")
 
 
-@click.command()
-@session_argument
+@session_command
 @entry_argument("branch")
-@store_option
-@json_option
+@store_and_json
 def switch(id: str, branch: str, place: str | None, *, as_json: bool) -> None:
     """Return session ID to BRANCH, which a rewind left, or to any other entry. The branch that is left stays."""
     with open_session(place, id) as session:
@@ -277,13 +264,11 @@ def current_branch(session: Session) -> str | None:
     return next((branch.id for branch in session.branches if branch.current), None)
 
 
-@click.command()
-@session_argument
+@session_command
 @entry_argument("fold", "fold")
 @click.option("--span", type=click.IntRange(min=0), metavar="N", help="Only this span of the fold, counted from 0.")
 @click.option("--fit", is_flag=True, help="Only as much as the budget allows, the newest first.")
-@store_option
-@json_option
+@store_and_json
 def unfold(id: str, fold: str, span: int | None, place: str | None, *, fit: bool, as_json: bool) -> None:
     """Bring back what FOLD of session ID hid."""
     if fit and span is not None:
@@ -299,16 +284,14 @@ def unfold(id: str, fold: str, span: int | None, place: str | None, *, fit: bool
     print_result(value, f"unfolded {fold}: {before:,} tokens became {after:,}{still}", as_json=as_json)
 
 
-@click.command()
-@session_argument
+@session_command
 @entry_argument("message", "message", required=False)
 @click.option("--before", is_flag=True, help="Leave MESSAGE out too.")
 @click.option(
     "--at", "when", metavar="TIME", help="Go back to a time: ISO 8601 (UTC without a zone), or epoch seconds."
 )
 @click.option("--files", is_flag=True, help="Bring the recorded files back too.")
-@store_option
-@json_option
+@store_and_json
 def rewind(
     id: str, message: str | None, when: str | None, place: str | None, *, before: bool, files: bool, as_json: bool
 ) -> None:
@@ -344,12 +327,10 @@ def _time(text: str, ctx: click.Context) -> float:
     return at
 
 
-@click.command()
-@session_argument
+@session_command
 @click.option("--at", metavar="ENTRY", help="The state at a message, a fold, a checkpoint or a change.")
 @click.option("--changes", is_flag=True, help="Print every change instead, the oldest first.")
-@store_option
-@json_option
+@store_and_json
 def state(id: str, at: str | None, place: str | None, *, changes: bool, as_json: bool) -> None:
     """Print the layered state of session ID as JSON: goal, phase, memory, evidence, work."""
     import msgspec
@@ -359,21 +340,16 @@ def state(id: str, at: str | None, place: str | None, *, changes: bool, as_json:
     with open_session(place, id) as session:
         if changes:
             events = session.state.history
-            if as_json:
-                print_json(events)
-            for event in () if as_json else events:
-                print_line(f"{event.id}  {event}")
+            print_result(events, "\n".join(f"{event.id}  {event}" for event in events), as_json=as_json)
             return
         value = session.state.at(find_entry(session, at)) if at is not None else session.state.value
     encoded = value.to_json()
     click.echo(encoded if as_json else msgspec.json.format(encoded, indent=2))
 
 
-@click.command()
-@session_argument
+@session_command
 @click.option("--limit", type=click.IntRange(min=0), default=10, show_default=True, metavar="N", help="At most N.")
-@store_option
-@json_option
+@store_and_json
 def checkpoints(id: str, limit: int, place: str | None, *, as_json: bool) -> None:
     """List the checkpoints of session ID on all branches, the newest first."""
     with open_session(place, id) as session:
@@ -398,8 +374,7 @@ def checkpoints(id: str, limit: int, place: str | None, *, as_json: bool) -> Non
     )
 
 
-@click.command()
-@session_argument
+@session_command
 @click.option("--name", default="", metavar="NAME", help="Its name; it always has an id too.")
 @click.option(
     "--files",
@@ -407,8 +382,7 @@ def checkpoints(id: str, limit: int, place: str | None, *, as_json: bool) -> Non
     type=click.Path(exists=True, file_okay=False),
     help="Record the files of FOLDER too, now and at each later checkpoint.",
 )
-@store_option
-@json_option
+@store_and_json
 def checkpoint(id: str, name: str, files: str | None, place: str | None, *, as_json: bool) -> None:
     """Name this moment of session ID, so that `restore` can return to it.
 
@@ -421,15 +395,13 @@ def checkpoint(id: str, name: str, files: str | None, place: str | None, *, as_j
     print_result(new, "\n".join([text, *new.notes]), as_json=as_json)
 
 
-@click.command()
-@session_argument
+@session_command
 @entry_argument("checkpoint", "label")
 @click.option("--both", "what", flag_value="both", help="Conversation and files: the default where files are recorded.")
 @click.option("--conversation", "what", flag_value="conversation", help="The conversation alone.")
 @click.option("--files", "what", flag_value="files", help="The files alone.")
 @click.option("--remove-new", is_flag=True, help="Remove also files that are new since then and that nothing recorded.")
-@store_option
-@json_option
+@store_and_json
 def restore(id: str, checkpoint: str, what: What | None, place: str | None, *, remove_new: bool, as_json: bool) -> None:
     """Go back to CHECKPOINT (an id or a name) of session ID. What came after stays on its branch.
 

@@ -13,13 +13,13 @@ import msgspec
 
 from windowsill import providers
 from windowsill.cli.options import read_input
-from windowsill.cli.output import print_bytes, print_json, print_line, print_warning
+from windowsill.cli.output import print_bytes, print_result, print_warning
 from windowsill.cli.session_ids import (
     find_session,
-    json_option,
     open_session,
     open_store_at,
-    session_argument,
+    session_command,
+    store_and_json,
     store_option,
 )
 from windowsill.config import StatedSettings
@@ -56,8 +56,7 @@ MOST_BROKEN = 5
 """Broken lines printed one by one: they show what is wrong, the rest is counted."""
 
 
-@click.command()
-@session_argument
+@session_command
 @click.option(
     "--format", type=click.Choice(providers.names()), help="Only the messages of the current branch, in this format."
 )
@@ -101,8 +100,7 @@ def export(id: str, format: str | None, place: str | None, *, handoff: bool, sec
 @click.option("--model", metavar="M", help="The model of a conversation; the one FILE names if left out.")
 @click.option("--window", type=click.IntRange(min=1), metavar="N", help="The model's context window in tokens.")
 @click.option("--trust", is_flag=True, help="Take the writer, strategy, user, project and scope of an export too.")
-@store_option
-@json_option
+@store_and_json
 def import_file(
     file: str,
     name: str | None,
@@ -144,11 +142,8 @@ def import_file(
         target = _Import(store, model, window, keep=folder, trust=trust)
         imported = [target.export(lines, source, name) for source, lines in exports.items()]
         imported += target.record_all(named)
-    if as_json:
-        print_json(imported)
-        return
-    for each in imported:
-        print_line(f"{each['done']} {each['session']}: {each['entries']:,} entries")
+    lines = [f"{each['done']} {each['session']}: {each['entries']:,} entries" for each in imported]
+    print_result(imported, "\n".join(lines), as_json=as_json)
 
 
 def _sorted(found: Iterable[Found]) -> tuple[list[Recording], list[BrokenLine | ForeignFile]]:

@@ -12,8 +12,8 @@ import click
 import msgspec
 
 from windowsill.cli.main import FAILED, LazyCommand, LazyGroup
-from windowsill.cli.output import print_bytes, print_json, print_line
-from windowsill.cli.session_ids import complete_sessions, find_session, json_option, open_store_at, store_option
+from windowsill.cli.output import print_bytes, print_json, print_line, print_result
+from windowsill.cli.session_ids import complete_sessions, find_session, open_store_at, store_and_json, store_option
 from windowsill.errors import InputError, StoreError
 
 if TYPE_CHECKING:
@@ -44,8 +44,7 @@ def store(ctx: click.Context) -> None:
 
 
 @click.command()
-@store_option
-@json_option
+@store_and_json
 def info(place: str | None = None, *, as_json: bool = False) -> None:
     """Show what kind of store it is, where, and how much it holds."""
     from windowsill.store import database_file
@@ -70,8 +69,7 @@ def info(place: str | None = None, *, as_json: bool = False) -> None:
 
 
 @click.command()
-@store_option
-@json_option
+@store_and_json
 @click.pass_context
 def check(ctx: click.Context, place: str | None, *, as_json: bool) -> None:
     """Check the store itself: its file or database, its indexes, lost ends, edited settings.
@@ -80,11 +78,7 @@ def check(ctx: click.Context, place: str | None, *, as_json: bool) -> None:
     """
     with open_store_at(place) as store:
         found = store.check()
-    if as_json:
-        print_json({"sound": not found, "problems": found})
-    else:
-        for line in found or ["sound"]:
-            print_line(line)
+    print_result({"sound": not found, "problems": found}, "\n".join(found or ["sound"]), as_json=as_json)
     ctx.exit(FAILED if found else 0)
 
 
@@ -140,7 +134,8 @@ def copy(target: str, ids: tuple[str, ...], place: str | None, *, move: bool) ->
         if not chosen:
             print_line("there are no sessions to copy")
         with open_store_at(target, create=True) as goal:
-            _refuse_same(source, goal)
+            if source.about().place == goal.about().place:
+                raise InputError("both are the same store", remedy="give another TARGET")
             for each in chosen:
                 count = copy_session(source, goal, each.id)
                 if move:
@@ -191,8 +186,7 @@ def key() -> None:
 
 @click.command()
 @click.argument("target")
-@store_option
-@json_option
+@store_and_json
 @click.pass_context
 def repair(ctx: click.Context, target: str, place: str | None, *, as_json: bool) -> None:
     """Save what can be read of a damaged database file to the new store TARGET, and list what is missing.
@@ -211,17 +205,9 @@ def repair(ctx: click.Context, target: str, place: str | None, *, as_json: bool)
         if goal.sessions():
             raise InputError("TARGET has sessions already", remedy="give a new folder or file")
         found = {left.id: salvage_session(left, goal) for left in read_remains(path)}
-    if as_json:
-        print_json(found)
-    elif not found:
-        print_line("no session can be found in it")
-    for id, missing in found.items() if not as_json else ():
-        print_line(f"{id}: {'whole' if not missing else f'{len(missing):,} missing or damaged'}")
-        for each in missing:
-            print_line(f"  {each}")
+    lines = []
+    for id, missing in found.items():
+        lines.append(f"{id}: {'whole' if not missing else f'{len(missing):,} missing or damaged'}")
+        lines += [f"  {each}" for each in missing]
+    print_result(found, "\n".join(lines or ["no session can be found in it"]), as_json=as_json)
     ctx.exit(FAILED if any(found.values()) else 0)
-
-
-def _refuse_same(source: Store, goal: Store) -> None:
-    if source.about().place == goal.about().place:
-        raise InputError("both are the same store", remedy="give another TARGET")

@@ -97,7 +97,8 @@ class ModelContext:
 
     def _find(self) -> Model:
         settings = self.settings
-        window = settings.window or self._learned_window()
+        learned = self._recalled_number(WINDOW + settings.model) if settings.model else 0
+        window = settings.window or learned or None
         stated = settings.budget if isinstance(settings.budget, int) else None
         if settings.model is None and not (window or stated):
             raise UnknownModelError(
@@ -112,9 +113,6 @@ class ModelContext:
                 raise
             # A budget in tokens says how much room there is: more need not be known of a model.
             return models.find(settings.model, window=stated, overrides=settings.models)
-
-    def _learned_window(self) -> int | None:
-        return self._recalled_number(WINDOW + self.settings.model) or None if self.settings.model else None
 
     def _recalled_number(self, key: str) -> int:
         known = self.store.recall(key)

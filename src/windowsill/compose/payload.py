@@ -91,7 +91,10 @@ def read_parts(
         system_weight=scale.weigh(prompt) if prompt is not None else Weight(),
         tools_weight=scale.weigh_tools(read),
         schema_weight=sum_weights(
-            scale.weigh_text(bytes(value).decode()) for name, value in fields.items() if _shows_schema(name, value)
+            scale.weigh_text(bytes(value).decode())
+            for name, value in fields.items()
+            # A schema, which the model reads, as in `response_format` and `text`.
+            if name != "tools" and b"chema" in bytes(value)
         ),
         max_output=providers.answer_limit(fields) if fields else None,
         ids=ids,
@@ -148,11 +151,6 @@ class RequestBefore:
             # Of the first message that differs, the same blocks.
             stable += int(rendered.tokens[common] * same_blocks(before.chunks[common], rendered.chunks[common]))
         return common, min(stable, self._tokens)
-
-
-def _shows_schema(name: str, value: msgspec.Raw) -> bool:
-    """Tell whether a further field holds a schema, which the model reads, as `response_format` and `text` do."""
-    return name != "tools" and b"chema" in bytes(value)
 
 
 def _encode(value: Any) -> bytes:

@@ -121,7 +121,10 @@ def _by_strategy(
         try:
             if not _is_due(view, budget, strategy):
                 return
-            waiting = yield from _round(view, budget, spec, summaries, result)
+            with telemetry.span("plan", strategy=strategy.name, urgent=_over_tokens(view, budget)) as span:
+                plan = strategy.plan(view, budget)
+                span.set(proposals=len(plan.proposals), decision=plan.decision)
+                waiting = yield from follow(plan, view, budget, spec, summaries, result)
         except StoreError:
             # A disk that fails is not the strategy's fault, and no other plan will mend it.
             raise
@@ -136,17 +139,6 @@ def _by_strategy(
             if before > budget.limit:
                 result.note(f"strategy {strategy.name!r} stopped: {idle} rounds without progress")
             return
-
-
-def _round(
-    view: View, budget: Budget, spec: RequestSpec, summaries: SummaryQueue, result: FitResult
-) -> Generator[Proposal, None, bool]:
-    """Plan once and yield the folds; return true when a text is still being written for a later request."""
-    strategy = spec.strategy
-    with telemetry.span("plan", strategy=strategy.name, urgent=_over_tokens(view, budget)) as span:
-        plan = strategy.plan(view, budget)
-        span.set(proposals=len(plan.proposals), decision=plan.decision)
-        return (yield from follow(plan, view, budget, spec, summaries, result))
 
 
 def follow(

@@ -212,7 +212,8 @@ class ChildProxy:
     def __init__(self, options: Sequence[str], say: Say) -> None:
         self._options = list(options)
         self._say = say
-        self._port = _free_port()
+        with socket.create_server(("127.0.0.1", 0)) as found:
+            self._port: int = found.getsockname()[1]
         self._ended = threading.Event()
         self._process: subprocess.Popen[bytes] | None = None
         self._ready = threading.Event()
@@ -281,12 +282,6 @@ class ChildProxy:
             except subprocess.TimeoutExpired:
                 self._process.kill()
         self._watcher.join(START_SECONDS)
-
-
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as found:
-        port: int = found.getsockname()[1]
-        return port
 
 
 def ask_health(address: str, token: str | None = None) -> dict[str, Any]:

@@ -338,8 +338,9 @@ def _in_file(file: str, format: str | None) -> Iterator[tuple[Found, int]]:
 
 
 def _exported(lines: Iterable[bytes], file: str) -> Recording | BrokenLine:
+    store = MemoryStore()
     try:
-        return read_export(lines)
+        return stored_recording(store, import_session(store, lines))
     except (FormatError, DamagedError, *_DAMAGED_GZIP) as error:
         return _broken(file, 0, str(error))
 
@@ -392,12 +393,6 @@ def _gzip_problem(error: Exception) -> str:
 
 _MADE_HERE = frozenset({Origin.RECALLED, Origin.STATE})
 """Messages that a replay adds by itself where its options ask for them."""
-
-
-def read_export(lines: Iterable[bytes]) -> Recording:
-    """Read an exported session; `DamagedError` names a line that is not what was written."""
-    store = MemoryStore()
-    return stored_recording(store, import_session(store, lines))
 
 
 def stored_recording(store: Store, id: str) -> Recording:

@@ -234,7 +234,9 @@ def run_variants(
         if workers > 1:
             # A new interpreter for each: a fork of a program with threads may hang.
             context = multiprocessing.get_context("spawn")
-            pool = stack.enter_context(ProcessPoolExecutor(workers, context, _ignore_interrupts))
+            # Ctrl-C is left to the process that waits for them.
+            ignore_interrupts = (signal.signal, (signal.SIGINT, signal.SIG_IGN))
+            pool = stack.enter_context(ProcessPoolExecutor(workers, context, *ignore_interrupts))
 
         def begin(recording: Recording, options: ReplayOptions) -> Callable[[], SessionRun]:
             if workers > 1:
@@ -271,11 +273,6 @@ def _take(
         if write is not None:
             for line in run.dumped:
                 write(line)
-
-
-def _ignore_interrupts() -> None:
-    """Leave Ctrl-C to the process that waits for this one."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 Source: TypeAlias = str | os.PathLike[str]
@@ -324,10 +321,6 @@ def cross(
     for strategy, window in itertools.product(strategies, windows):
         base = options or ReplayOptions()
         changed = msgspec.structs.replace(base, strategy=strategy or base.strategy, window=window or base.window)
-        found[variant_name(changed)] = changed
+        at = f" at {changed.window:,}" if changed.window is not None else ""
+        found[(changed.strategy or DEFAULT_STRATEGY) + at] = changed
     return found
-
-
-def variant_name(options: ReplayOptions) -> str:
-    """Name options for people: the strategy, and the window where one is stated."""
-    return (options.strategy or DEFAULT_STRATEGY) + (f" at {options.window:,}" if options.window is not None else "")

@@ -206,7 +206,8 @@ class ClientHistory:
             tools: Sequence[Tool] = request.tools
             if (thread := _thread(request)) is not None:
                 # The provider would take both from the request that began its thread, and refuses them in a later one.
-                system, tools = self._parts_behind(thread)
+                call = self._call_before(self._index.response(thread) or ROOT)
+                system, tools = prompt_of(self._journal, call) if call is not None else (None, ())
             payload = composer.compose(
                 composer.parts(system, tools, rest, request.format), format=request.format, model_name=request.model
             )
@@ -238,11 +239,6 @@ class ClientHistory:
             if self._journal.view.items:
                 parts = self._composer.parts(system, request.tools, request.rest, request.format)
                 self._composer.prepare(parts, request.format)
-
-    def _parts_behind(self, response: str) -> tuple[Message | None, tuple[Tool, ...]]:
-        """Return the system prompt and tools of the request that a response answered."""
-        call = self._call_before(self._index.response(response) or ROOT)
-        return prompt_of(self._journal, call) if call is not None else (None, ())
 
     def _call_before(self, end: int) -> Call | None:
         """Return the last request that was recorded shortly before an entry."""

@@ -95,11 +95,6 @@ def seconds_of_sound(data: str, size: int, kind: str = "") -> float:
     return min(LONGEST, seconds)
 
 
-def seconds_of_film(data: str, size: int) -> float:
-    """Return the seconds of a base64 film of `size` bytes, by its header or by what films usually have."""
-    return min(LONGEST, _movie_seconds(data) or size / FILM_BYTES)
-
-
 def _wave_seconds(head: bytes, size: int) -> float | None:
     if head[:4] != b"RIFF" or head[8:12] != b"WAVE":
         return None
@@ -425,7 +420,8 @@ def file_tokens(document: Document, rule: ImageRule) -> int:
     if kind.startswith("audio/"):
         return math.ceil(rule.sound * (seconds_of_sound(data, size, kind) if data else REMOTE_SECONDS))
     if kind.startswith("video/"):
-        return math.ceil(rule.film * (seconds_of_film(data, size) if data else REMOTE_SECONDS))
+        seconds = min(LONGEST, _movie_seconds(data) or size / FILM_BYTES) if data else REMOTE_SECONDS
+        return math.ceil(rule.film * seconds)
     if data is None:
         return REMOTE_PAGES * (rule.page + rule.page_text)
     pages = min(MOST_PAGES, count_pages(decode_base64(data)) or max(1, -(-size // PAGE_BYTES)))
