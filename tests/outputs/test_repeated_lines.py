@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windowsill.outputs import SeenLines, expand
+from support.pointers import expand
+from windowsill.outputs import SeenLines
 
 pytestmark = pytest.mark.unit
 

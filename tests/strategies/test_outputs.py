@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from support.conversations import PNG, result, text_block, use
 from support.examples import examples
+from support.pointers import expand
 from support.sessions import kept, opened
 from support.tool_outputs import LONG, sent, working
 from windowsill import Budget, InputError, Session, SettingError
-from windowsill.outputs import expand
 from windowsill.store.memory import MemoryStore
 from windowsill.strategies.outputs import Outputs
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from itertools import repeat
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -50,6 +50,10 @@ class EvaluationTask(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     max_turns: int = 50
 
 
+ModelSource: TypeAlias = str | Callable[[EvaluationTask], Any] | None
+"""The model of tasks without a script: its name, or a function that makes it for a task."""
+
+
 class Suite(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Tasks and recordings, and the configurations under which they are repeated."""
 
@@ -75,7 +79,7 @@ def read_suite(path: Path | str) -> Suite:
 def evaluate(
     suite: Suite,
     *,
-    model: str | Callable[[EvaluationTask], Any] | None = None,
+    model: ModelSource = None,
     workers: int = 1,
     limit: int | None = None,
     clock: Callable[[], float] = time.time,
@@ -102,9 +106,7 @@ def evaluate(
 
 
 def _run_all(
-    pairs: list[tuple[EvaluationTask, ReplayOptions]],
-    model: str | Callable[[EvaluationTask], Any] | None,
-    workers: int,
+    pairs: list[tuple[EvaluationTask, ReplayOptions]], model: ModelSource, workers: int
 ) -> Iterable[RunRecord]:
     if workers == 1 or len(pairs) <= 1:
         return [run_task(task, options, model) for task, options in pairs]
@@ -114,9 +116,7 @@ def _run_all(
         return list(pool.map(run_task, tasks, options, repeat(model)))
 
 
-def run_task(
-    task: EvaluationTask, options: ReplayOptions, model: str | Callable[[EvaluationTask], Any] | None = None
-) -> RunRecord:
+def run_task(task: EvaluationTask, options: ReplayOptions, model: ModelSource = None) -> RunRecord:
     """Run one task under one configuration, in a folder and a session of its own."""
     try:
         with tempfile.TemporaryDirectory(prefix="windowsill-task-") as folder:
@@ -125,12 +125,7 @@ def run_task(
         return RunRecord(name=task.name, kind="task", success=False, status="failed", error=str(error))
 
 
-def _run_in(
-    folder: Path,
-    task: EvaluationTask,
-    options: ReplayOptions,
-    model: str | Callable[[EvaluationTask], Any] | None,
-) -> RunRecord:
+def _run_in(folder: Path, task: EvaluationTask, options: ReplayOptions, model: ModelSource) -> RunRecord:
     for name, text in task.files.items():
         file = (folder / name).resolve()
         if not file.is_relative_to(folder):
@@ -174,7 +169,7 @@ def _contains(file: Path, words: str) -> bool:
         return False
 
 
-def _model(task: EvaluationTask, options: ReplayOptions, given: str | Callable[[EvaluationTask], Any] | None) -> Model:
+def _model(task: EvaluationTask, options: ReplayOptions, given: ModelSource) -> Model:
     if task.script:
         last = next((each for each in reversed(task.script) if isinstance(each, str)), None)
         return Scripted(map(_answer, task.script), format="anthropic", name=options.model or SCRIPTED, then=last)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from windowsill.outputs.outputs import Collected, Outputs
 from windowsill.outputs.parts import Output, Part, chunks, ref_at
-from windowsill.outputs.repeated_lines import SeenLines, expand
+from windowsill.outputs.repeated_lines import SeenLines
 from windowsill.outputs.show import Limits, Preview, head_and_tail, preview, trimmed_note
 from windowsill.outputs.structure import outline
 from windowsill.outputs.write import OutputWriter
@@ -19,7 +19,6 @@ __all__ = [
     "Preview",
     "SeenLines",
     "chunks",
-    "expand",
     "head_and_tail",
     "outline",
     "preview",

@@ -1,9 +1,8 @@
-"""Lines that were shown before: `collapse` puts a pointer in the place of a run of them, `expand` undoes it exactly."""
+"""Lines that were shown before: `collapse` puts a pointer to where they stood in the place of a run of them."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 
 LEAST_LINES = 3
 """The shortest run that is replaced: below, a reader loses more by looking elsewhere than is saved."""
@@ -68,24 +67,6 @@ class SeenLines:
             if length >= LEAST_LINES and length > best[0]:
                 best = length, output, place
         return best
-
-
-def expand(text: str, earlier: Mapping[str, str]) -> str:
-    """Return the text that was collapsed; a line that only looks like a pointer stays as it is."""
-    rows: list[str] = []
-    for line in text.split("\n"):
-        found = _POINTER.fullmatch(line)
-        rows += (_pointed(found, len(rows), earlier) if found else None) or [line]
-    return "\n".join(rows)
-
-
-def _pointed(found: re.Match[str], done: int, earlier: Mapping[str, str]) -> list[str] | None:
-    """Return the lines a pointer stands for; `None` when it cannot have been made here."""
-    start, stop, first, last = (int(found[group]) for group in (1, 2, 4, 5))
-    if found[3] not in earlier or start != done + 1 or stop - start != last - first or not 1 <= first <= last:
-        return None
-    lines = earlier[found[3]].split("\n")
-    return lines[first - 1 : last] if last <= len(lines) else None
 
 
 def _key(lines: list[str], place: int) -> int:

@@ -100,15 +100,11 @@ def _share(value: float) -> str:
     return f"{value * 100:.4g}%"
 
 
-def _number(value: float) -> str:
-    return f"{value:,.0f}"
-
-
 class _Axis:
     """The range of one axis, with round ticks, and its place on the page."""
 
     def __init__(
-        self, values: Iterable[float], start: float, end: float, show: Callable[[float], str] = _number
+        self, values: Iterable[float], start: float, end: float, show: Callable[[float], str] = "{:,.0f}".format
     ) -> None:
         found = list(values)
         self.show = show

@@ -53,7 +53,7 @@ def copy_session(source: Store, target: Store, id: str) -> int:
     ids = (blob for blob in source.blob_ids(id, "") if blob not in known)
     for blobs in _batches(((blob, source.blob(id, blob) or b"") for blob in ids), lambda each: len(each[1])):
         target.put_blobs(id, blobs)
-    copy_entries(_entries(source, id, first, info.version), target, id)
+    copy_entries(JournalReader(source, id).walk([(first, info.version)], bodies=True), target, id)
     _copy_views(source, target, info)
     _copy_stored(source, target, id)
     return info.version - first + 1
@@ -83,11 +83,6 @@ def _begin(source: Store, target: Store, info: SessionInfo) -> int:
     if there and there.settings != info.settings:
         target.set_settings(info.id, info.settings)
     return version + 1
-
-
-def _entries(source: Store, id: str, first: int, last: int) -> Iterator[Entry]:
-    for start in range(first, last + 1, BATCH):
-        yield from source.read(id, start, min(last, start + BATCH - 1))
 
 
 def copy_entries(entries: Iterable[Entry], target: Store, id: str) -> None:

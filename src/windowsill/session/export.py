@@ -22,7 +22,7 @@ from windowsill.errors import DamagedError, FormatError, InputError
 from windowsill.history.entries import ROOT, Entry
 from windowsill.history.head import call_meta
 from windowsill.history.view import message_meta
-from windowsill.journal.reader import CHUNK
+from windowsill.journal.reader import CHUNK, JournalReader
 from windowsill.outputs import Outputs, OutputWriter, chunks
 from windowsill.outputs.parts import copies
 from windowsill.session.audit import is_blob
@@ -51,12 +51,9 @@ class Piece(msgspec.Struct, frozen=True, kw_only=True):
 def kept_refs(store: Store, id: str, version: int) -> set[str]:
     """Return the refs in messages, on whatever branch, of outputs that the session keeps."""
     kept = {copy.ref for copy in copies(store, id)}
-    found: set[str] = set()
     # Most sessions keep none: they are not read twice.
-    for start in range(ROOT + 1, version + 1 if kept else 0, CHUNK):
-        entries = store.read(id, start, min(version, start + CHUNK - 1), kinds=("message",), bodies=False)
-        found.update(ref for entry in entries for ref in refs_of(entry))
-    return kept & found
+    messages = JournalReader(store, id).walk([(ROOT + 1, version)] if kept else [], kinds=("message",))
+    return kept.intersection(ref for entry in messages for ref in refs_of(entry))
 
 
 def refs_of(entry: Entry) -> list[str]:

@@ -79,7 +79,6 @@ class Strategy:
 
     def due(self, view: View, budget: Budget) -> bool:
         """Tell whether to plan now although the high mark is not passed."""
-        del view, budget
         return False
 
     def explain(self, view: View, budget: Budget) -> dict[str, float | str]:
@@ -87,22 +86,18 @@ class Strategy:
 
         It is asked when somebody looks, and not on the way of a turn.
         """
-        del view, budget
         return {}
 
     def instead(self, view: View, budget: Budget) -> Plan:
         """Return the folds to make where a summary could not be written; none when the marker is as good."""
-        del view, budget
         return Plan()
 
     def ask(self, format: str, budget: Budget) -> ProviderRequestFields | None:
         """Return what a request of this format says to make its provider act; `None` where it does nothing."""
-        del format, budget
         return None
 
     def layers(self, budget: Budget) -> int:
         """Return the tokens in which a request may tell the layered state; 0 for not at all."""
-        del budget
         return 0
 
     @property

@@ -67,7 +67,6 @@ class Extract(SummaryStrategy, frozen=True, kw_only=True, forbid_unknown_fields=
 
     def due(self, view: View, budget: Budget) -> bool:
         """Tell whether the user said something since the object was last updated, and enough was said before it."""
-        del budget
         return bool(self.schema) and self._has_grown(view, _before(units_after_task(view), latest_words(view)))
 
     def plan(self, view: View, budget: Budget) -> Plan:

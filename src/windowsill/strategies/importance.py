@@ -108,7 +108,6 @@ class Importance(ScoreStrategy, frozen=True, kw_only=True, forbid_unknown_fields
 
     def describe(self, selector: Selector, chosen: Selection, goal: int) -> list[str]:
         """Say how many stay, and between which scores the line was drawn."""
-        del goal
         found, ranked = selector.candidates, selector.ranked
         gone = [place for place in ranked if place not in chosen.kept]
         if not gone:

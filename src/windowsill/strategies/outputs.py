@@ -137,7 +137,7 @@ class Outputs(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
         if wanted <= 0:
             return Plan()
         reason = (
-            f"{self._used(view):,} tokens of outputs passed {self._room(budget):,}"
+            f"{view.tokens_of(self._memo(view).weight):,} tokens of outputs passed {self._room(budget):,}"
             if excess > 0
             else f"{total:,} tokens passed {budget.high:,}"
         )
@@ -155,9 +155,6 @@ class Outputs(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
 
     def _batch(self, budget: Budget) -> int:
         return int(self._room(budget) * BATCH)
-
-    def _used(self, view: View) -> int:
-        return view.tokens_of(self._memo(view).weight)
 
     def _excess(self, view: View, budget: Budget) -> int:
         """Return the tokens to trim; 0 while outputs are within their budget, or too few of them can be trimmed."""

@@ -57,7 +57,6 @@ class Tiered(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
 
     def due(self, view: View, budget: Budget) -> bool:
         """Tell whether a batch of turns has grown out of the short-term window."""
-        del budget
         return len(_turns(view)) >= self.immediate + self.short + self.batch
 
     def plan(self, view: View, budget: Budget) -> Plan:

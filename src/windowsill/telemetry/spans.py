@@ -293,7 +293,7 @@ class ModelCall(Span):
             with harmless():
                 self._record_content(input_messages=messages_as_parts(messages))
                 if system is not None:
-                    self._record_content(system_instructions=parts_of(system.blocks))
+                    self._record_content(system_instructions=list(map(_part, system.blocks)))
 
     def record_first_chunk(self) -> None:
         """Record that the first piece of a streamed answer has come; later calls do nothing."""
@@ -464,19 +464,15 @@ def messages_as_parts(messages: Iterable[Message], *, finish: str | None = None)
     return [
         {
             "role": "tool" if message.results and len(message.results) == len(message.blocks) else message.role,
-            "parts": parts_of(message.blocks),
+            "parts": list(map(_part, message.blocks)),
             **more,
         }
         for message in messages
     ]
 
 
-def parts_of(blocks: Iterable[Block]) -> list[dict[str, Any]]:
-    """Return the blocks of a message as parts, without secrets."""
-    return [_part(block) for block in blocks]
-
-
 def _part(block: Block) -> dict[str, Any]:
+    """Return a block of a message as a part, without secrets."""
     match block:
         case Text():
             return {"type": "text", "content": without_secrets(block.text)}

@@ -244,13 +244,11 @@ class AreaRule(ImageRule, frozen=True, kw_only=True):
 
     def tokens(self, width: int, height: int, detail: str | None = None) -> int:
         """Divide the area by `pixels_per_token`."""
-        del detail
         shrink = min(1.0, self.edge / max(width, height))
         return min(self.most, math.ceil(width * shrink * height * shrink / self.pixels_per_token))
 
     def largest(self, detail: str | None = None) -> int:
         """Return the provider's ceiling."""
-        del detail
         return self.most
 
 
@@ -301,7 +299,6 @@ class CropRule(ImageRule, frozen=True, kw_only=True):
 
     def tokens(self, width: int, height: int, detail: str | None = None) -> int:
         """Count crops whose side is two thirds of the shorter side, between 256 and 768 pixels."""
-        del detail
         if max(width, height) <= 384:  # noqa: PLR2004  the published limit of a small picture
             return self.crop
         fit = min(1.0, 3072 / max(width, height))
@@ -321,12 +318,10 @@ class FlatRule(ImageRule, frozen=True, kw_only=True):
 
     def tokens(self, width: int, height: int, detail: str | None = None) -> int:
         """Return the flat price."""
-        del width, height, detail
         return self.each
 
     def largest(self, detail: str | None = None) -> int:
         """Return the flat price."""
-        del detail
         return self.each
 
 
