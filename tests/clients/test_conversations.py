@@ -129,6 +129,7 @@ def looked_at(sessions, turns):
     return store.given
 
 
+@pytest.mark.growth
 def test_finding_a_conversation_grows_neither_with_the_sessions_nor_with_the_history():
     """The store has an index of where every conversation stands."""
     few = looked_at(2, 4)

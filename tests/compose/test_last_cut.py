@@ -83,6 +83,7 @@ MANY = {
 }
 
 
+@pytest.mark.growth
 @pytest.mark.parametrize("messages", MANY.values(), ids=MANY.keys())
 def test_pieces_without_number_fit(messages):
     """Each has a frame that cannot be cut: together they become a text, and a later turn goes on from there."""
@@ -109,6 +110,7 @@ def test_parallel_calls_that_do_not_fit_are_told_in_words():
     assert any("do not fit the window" in note for note in payload.report.notes)
 
 
+@pytest.mark.growth
 def test_a_cut_takes_time_in_proportion():
     """Four times the pieces cost about four times as much, far from sixteen times."""
 
@@ -234,6 +236,7 @@ def test_a_cut_in_a_session_leaves_room_for_the_next_turns():
     assert len(session.folds) < 12
 
 
+@pytest.mark.growth
 def test_a_giant_list_sent_again_and_again_is_cut_alike():
     """A caller who keeps no session gets the same beginning for many calls."""
     messages = [{"role": "user", "content": "word " * 30_000}]

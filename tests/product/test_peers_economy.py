@@ -174,12 +174,14 @@ def per_stretch(turns, stretch, budget=4_000, **each):
     return wrote, read
 
 
+@pytest.mark.growth
 def test_what_a_turn_writes_does_not_grow_with_the_session():
     """Checkpoints that repeat the whole history grow with its square: 135 GB and 500 GB were reported."""
     wrote, _ = per_stretch(900, 150)
     assert wrote[-1] < wrote[1] * 1.15
 
 
+@pytest.mark.growth
 def test_what_a_turn_reads_does_not_grow_with_the_session():
     """Reductions that walk the whole history take 38 s for one step of a peer after 1,000 turns."""
     _, read = per_stretch(900, 150)

@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 
 from windowsill.proxy.answers import MOST_TOGETHER, Relay, StreamCopy
 
+pytestmark = pytest.mark.unit
+
 
 async def relayed(pieces, *, sent=None, gone=None, slow=None):
     """Relay these pieces; return the messages for the server."""

@@ -118,6 +118,7 @@ MEGABYTES = 5_000_000
 SOME = 200_000
 
 
+@pytest.mark.growth
 @pytest.mark.parametrize(
     ("unit", "size"),
     [
@@ -151,6 +152,7 @@ def test_many_secrets_take_one_pass_each():
     assert redact(text).count("[secret: github-token]") == 2_000
 
 
+@pytest.mark.growth
 def test_what_is_allowed_is_looked_up_and_not_gone_through():
     """A short text that stands everywhere costs no more for each secret that there is."""
     key = "ghp_" + "aB3dE5fG7h" * 4

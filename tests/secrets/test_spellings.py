@@ -168,6 +168,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.growth
 @pytest.mark.parametrize("unit", HOSTILE.values(), ids=HOSTILE)
 def test_eight_times_the_text_is_about_eight_times_the_work(unit):
     """A square would be sixty-four times, whatever the text is made of."""

@@ -8,6 +8,8 @@ from support.sessions import opened
 from windowsill import fit, providers, validate
 from windowsill.messages import Message, Text, ToolResult, ToolUse
 
+pytestmark = pytest.mark.unit
+
 FORMATS = ["anthropic", "openai", "responses", "gemini"]
 MODELS = {
     "anthropic": "claude-sonnet-4-5",

@@ -311,6 +311,7 @@ def test_the_form_for_an_event_loop_has_its_name_and_signature(name, states):
     assert inspect.iscoroutinefunction(form)
 
 
+@pytest.mark.growth
 def test_a_closed_session_holds_no_messages():
     """They are free at once, and not when the next full collection comes."""
     gc.disable()

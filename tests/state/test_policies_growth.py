@@ -44,6 +44,7 @@ SHAPES = {
 }
 
 
+@pytest.mark.growth
 @pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
 def test_eight_times_the_text_is_about_eight_times_the_work(shape, tmp_path):
     """A square would be sixty-four times."""

@@ -129,6 +129,7 @@ def test_any_answer_is_read_or_refused_by_name(answer: str, tags: bool) -> None:
             assert read(answer).text.strip()
 
 
+@pytest.mark.growth
 @pytest.mark.parametrize("pieces", ["```a\n", "~~~a\n```b\n", "`", "< ", "<summary", "\n", "> `", "````\n"])
 @pytest.mark.parametrize("read", [parse_compact, lambda text: parse_state(text, None)])
 def test_no_answer_takes_long_to_read(pieces: str, read: Any) -> None:
