@@ -287,12 +287,6 @@ def test_cancelled_in_a_thread() -> None:
     assert go.is_set()
 
 
-def test_seconds() -> None:
-    """The time it took is told by the clock that was given."""
-    times = iter([1.0, 3.5])
-    assert ask(FunctionModel(lambda _: "ok", clock=lambda: next(times))).seconds == 2.5
-
-
 @pytest.mark.parametrize("spec", SPECS.values())
 def test_model_by_name(spec: str) -> None:
     """A text names an endpoint."""

@@ -169,13 +169,6 @@ def test_headers_of_the_payload() -> None:
     assert KEY.encode() not in server.seen[0].raw
 
 
-def test_seconds() -> None:
-    """The time an answer took is told by the clock that was given."""
-    times = iter([10.0, 12.5])
-    with Server() as server:
-        assert ask(remote(server, clock=lambda: next(times))).seconds == 2.5
-
-
 @pytest.mark.parametrize("spec", ["anthropic:claude-haiku-4-5", "openai:gpt-5-mini", "gemini:gemini-2.5-flash"])
 def test_no_key(spec: str) -> None:
     """Without a key the provider is not asked, and the variable to set is named."""

@@ -1,4 +1,3 @@
-import datetime as dt
 import subprocess
 import sys
 
@@ -52,13 +51,9 @@ def test_stated_prices_win():
     assert prices(model) == Prices(input=2e-6, output=8e-6, cache_read=1e-6, cache_write=2e-6)
 
 
-def test_prices_at_a_time():
-    """A price that changed is the one of the time asked for, and the newest when no time is given."""
-    o3 = find("o3")
-    before, after = (dt.datetime(2025, month, 1, tzinfo=dt.UTC) for month in (5, 7))
-    assert prices(o3, at=before).input == pytest.approx(10e-6)
-    assert prices(o3, at=after) == prices(o3)
-    assert prices(o3).input == pytest.approx(2e-6)
+def test_a_price_that_changed_is_the_newest():
+    """One million input tokens of o3 cost ten dollars once, and two now."""
+    assert prices(find("o3")).input == pytest.approx(2e-6)
 
 
 @pytest.mark.parametrize("name", names())

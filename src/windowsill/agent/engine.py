@@ -30,9 +30,9 @@ from windowsill.agent.tools import AnyTool
 from windowsill.agent.toolset import Toolset
 from windowsill.agent.verification import Validator
 from windowsill.budget import Size, tokens_of
-from windowsill.errors import InputError, LockedError, SettingError, StoreError, UnknownModelError, log
+from windowsill.errors import InputError, LockedError, SettingError, StoreError, log
 from windowsill.extras import require
-from windowsill.models import find
+from windowsill.models import find_known
 from windowsill.providers.http import RetryPolicy
 from windowsill.session.checkpoints import Automatic
 from windowsill.session.session import Session
@@ -251,11 +251,8 @@ def _warnings(session: Session, model: Model, toolset: Toolset, approve: Approve
             f"every call of {names} will be refused: a tool that states no category may change things and needs "
             'approval; state one, such as @tool(category="read"), or give approve='
         )
-    try:
-        asked = find(model.name) if model.name else session.model
-    except UnknownModelError:
-        return
-    if asked.name != session.model.name:
+    asked = find_known(model.name or None)
+    if asked is not None and asked.name != session.model.name:
         yield (
             f"the session counts for {session.model.name} (window {session.model.window:,}), and the engine asks "
             f"{asked.name} (window {asked.window:,}); open the session with model={asked.name!r}"

@@ -14,9 +14,9 @@ from windowsill.agent.phases import WorkPhases
 from windowsill.agent.tools import Outcome
 from windowsill.agent.toolset import Toolset
 from windowsill.agent.verification import Validator
-from windowsill.errors import SettingError, UnknownModelError
+from windowsill.errors import SettingError
 from windowsill.messages import Reply
-from windowsill.models import Prices, find, prices
+from windowsill.models import Prices, find_known, prices
 from windowsill.providers.http import RetryPolicy
 from windowsill.session.checkpoints import Automatic
 from windowsill.session.session import Session
@@ -168,11 +168,8 @@ class UsageMeter:
         """The prices of the model that is asked, which may be another than the session's."""
         if self._price is None:
             session, name = self._session.model, self._model.name
-            try:
-                model = session if not name or name == self._session.settings.model else find(name)
-            except UnknownModelError:
-                model = session
-            self._price = prices(model)
+            known = None if not name or name == self._session.settings.model else find_known(name)
+            self._price = prices(known or session)
         return self._price
 
 

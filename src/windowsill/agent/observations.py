@@ -13,10 +13,11 @@ from typing import Any, Literal
 
 import msgspec
 
-from windowsill.agent.tools import EngineTool, Outcome, encodable
+from windowsill.agent.tools import EngineTool, Outcome
 from windowsill.compose.payload import FoldMade
 from windowsill.history.view import View
 from windowsill.messages import GREP_TOOL, OWN_TOOLS, SEARCH_TOOL
+from windowsill.providers.wire import escape_halves
 from windowsill.state.changes import Change, Drop, Put
 from windowsill.state.layers import (
     Citation,
@@ -86,7 +87,7 @@ def observe_call(tool: EngineTool, key: str, outcome: Outcome, entry: int, evide
     if tool.name in SEARCHES or category == "search":
         return _retrieved(tool.name, given, outcome.text, key, entry)
     touched = recognise(given).touched if category != "read" and isinstance(given, dict) else ()
-    changed = [encodable(each.path) for each in touched if each.changed or category in CHANGES]
+    changed = [escape_halves(each.path) for each in touched if each.changed or category in CHANGES]
     changes: list[Change] = [
         Put(
             "work.changes",
@@ -120,7 +121,7 @@ def observe_call(tool: EngineTool, key: str, outcome: Outcome, entry: int, evide
 def _retrieved(tool: str, given: Any, text: str, key: str, entry: int) -> list[Change]:
     """Keep the result of a search, and the sources that it names."""
     words = given.values() if isinstance(given, dict) else ()
-    query = encodable(shorten(next((each for each in words if isinstance(each, str)), ""), MAX_CHARACTERS))
+    query = escape_halves(shorten(next((each for each in words if isinstance(each, str)), ""), MAX_CHARACTERS))
     found: dict[str, str] = {}
     for match in _SOURCE.finditer(scanned := _ends(text)):
         line = scanned[scanned.rfind("\n", 0, match.start()) + 1 :].partition("\n")[0]

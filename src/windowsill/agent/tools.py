@@ -18,6 +18,7 @@ from anyio import current_effective_deadline, fail_after, get_cancelled_exc_clas
 from windowsill import user_function
 from windowsill.errors import InputError
 from windowsill.messages import Block, Document, Image, OutputRef, Text, Tool, ToolUse
+from windowsill.providers.wire import escape_halves
 from windowsill.state.layers import Environment, Permission, check_list
 from windowsill.state.tools import ToolOffer
 from windowsill.state.tools.projection import PRIORITY
@@ -214,7 +215,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 
 def refuse(call: ToolUse, why: str, *, ran: bool = False) -> Outcome:
     """Return the outcome of a call that was not run, or not to its end."""
-    return Outcome(call=call, blocks=(Text(text=encodable(why)),), is_error=True, ran=ran)
+    return Outcome(call=call, blocks=(Text(text=escape_halves(why)),), is_error=True, ran=ran)
 
 
 async def run(tool: EngineTool, call: ToolUse, arguments: dict[str, Any]) -> Outcome:
@@ -235,7 +236,7 @@ async def run(tool: EngineTool, call: ToolUse, arguments: dict[str, Any]) -> Out
         described = str(error) if isinstance(error, UserFunctionError) else user_function.describe(error)
         why = f"it took longer than {tool.seconds:g} seconds and may still be at work" if late else described
         text = f"Error: {why[:MAX_ERROR_CHARACTERS]}"
-    blocks = (Text(text=encodable(text)),)
+    blocks = (Text(text=escape_halves(text)),)
     return Outcome(call=call, blocks=blocks, is_error=True, seconds=time.monotonic() - begun)
 
 
@@ -296,21 +297,16 @@ def _blocks(value: Any) -> tuple[Block, ...]:
     if isinstance(value, (bytes, bytearray, memoryview)):
         return (Text(text=bytes(value).decode(errors="backslashreplace")),)
     if isinstance(value, str):
-        return (Text(text=encodable(value)),)
+        return (Text(text=escape_halves(value)),)
     try:
         return (Text(text=msgspec.json.encode(value).decode()),)
     except (TypeError, ValueError, OverflowError, RecursionError):
-        return (Text(text=encodable(str(value))),)
+        return (Text(text=escape_halves(str(value))),)
 
 
 def _check_block(block: Block) -> Block:
     """Return a block that can be written down; raise for one that cannot."""
     if isinstance(block, Text):
-        return msgspec.structs.replace(block, text=encodable(block.text))
+        return msgspec.structs.replace(block, text=escape_halves(block.text))
     msgspec.json.encode(block)
     return block
-
-
-def encodable(text: str) -> str:
-    """Return the text with half characters escaped: file names may hold them, and no JSON can."""
-    return text.encode(errors="backslashreplace").decode()

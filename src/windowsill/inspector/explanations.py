@@ -13,7 +13,7 @@ from windowsill.history.entries import Entry, on_path, within
 from windowsill.history.folds import BlockSpan, Fold, ends, unpack_stand_ins
 from windowsill.history.view import fold_meta, message_meta
 from windowsill.inspector.opened import OpenSession, OpenSessions
-from windowsill.inspector.window import PAGE, cut_text, decided_by, index_of, preview, price
+from windowsill.inspector.window import PAGE, cut_text, describe_fold, index_of, preview, price
 from windowsill.messages import text_of
 from windowsill.search import Archive, Found
 from windowsill.session.audit import outer_fold
@@ -60,13 +60,8 @@ def _describe(opened: OpenSession, entry: Entry, fold: Fold, gone: set[int]) -> 
         cover = journal.view.cover(ends(active[0])[0])
         told = price(opened, back, index_of(opened, cover)) if cover is not None else None
     return {
-        "id": entry.id,
+        **describe_fold(entry, fold),
         "seq": entry.seq,
-        "kind": fold.kind,
-        "strategy": fold.strategy,
-        "by": decided_by(fold),
-        "reason": fold.reason,
-        "at": entry.at,
         "before": fold.before,
         "after": fold.after,
         "saved": fold.before - fold.after,

@@ -171,7 +171,7 @@ class OpenSessions:
         # By name and time: one that was deleted and begun again is another one.
         self._open: OrderedDict[tuple[str, float], _Slot] = OrderedDict()
         self._ledgers: OrderedDict[tuple[str, float], Ledger] = OrderedDict()
-        self._known: dict[object, Any] = {}
+        self._known: OrderedDict[object, Any] = OrderedDict()
 
     @contextmanager
     def use(self, id: str) -> Iterator[OpenSession]:
@@ -197,12 +197,7 @@ class OpenSessions:
 
     def remember(self, key: object, make: Callable[[], T]) -> T:
         """Return what was made for a key, which stays the same."""
-        if key not in self._known:
-            if len(self._known) >= MOST_KNOWN:
-                self._known.clear()
-            self._known[key] = make()
-        found: T = self._known[key]
-        return found
+        return _keep(self._known, key, make, MOST_KNOWN)
 
     def close(self) -> None:
         """Let go of every session; the store stays open."""

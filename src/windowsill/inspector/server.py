@@ -40,7 +40,7 @@ from windowsill.errors import (
 from windowsill.extras import extra
 from windowsill.inspector import calls, explanations, history, overview, window
 from windowsill.inspector.opened import OpenSession, OpenSessions
-from windowsill.mcp.server import bracketed, check_token, impatient_protocol, is_loopback, open_sockets
+from windowsill.mcp.server import check_token, impatient_protocol, is_loopback, listening
 from windowsill.models import known_prices
 from windowsill.store import SessionInfo, Store
 
@@ -188,6 +188,14 @@ SERVER_POLL_SECONDS = 1.0
 
 LIST_POLL_SECONDS = 2.0
 """The same for the list of sessions, which is read whole."""
+
+KINDS: dict[type[WindowsillError], tuple[str, int]] = {
+    NotFoundError: ("not_found", 404),
+    DamagedError: ("damaged", 500),
+    **dict.fromkeys((ConflictError, LockedError, FoldError), ("conflict", 409)),
+    InputError: ("bad_request", 400),
+}
+"""By class of an error, the name and the status it is answered with; the first that fits counts."""
 
 HEARTBEAT_SECONDS = 15.0
 BY_HAND = "in the inspector"
@@ -525,17 +533,7 @@ def _encoded(work: Callable[[], Any]) -> tuple[bytes, bool]:
 
 
 def _kind(error: WindowsillError) -> tuple[str, int]:
-    match error:
-        case NotFoundError():
-            return "not_found", 404
-        case DamagedError():
-            return "damaged", 500
-        case ConflictError() | LockedError() | FoldError():
-            return "conflict", 409
-        case InputError():
-            return "bad_request", 400
-        case _:
-            return "failed", 500
+    return next((answer for kind, answer in KINDS.items() if isinstance(error, kind)), ("failed", 500))
 
 
 def _respond(body: bytes, status: int, *, media: str = "application/json", etag: str = "") -> Response:
@@ -592,14 +590,9 @@ async def serve(
         folder=folder,
         closing=lambda: ends[0].should_exit,
     )
-    sockets = open_sockets(host, port)
     config = uvicorn.Config(page, log_level="warning", http=impatient_protocol(SECONDS), ws="none", lifespan="on")
     ends.append(uvicorn.Server(config))
-    try:
+    with listening(host, port) as (sockets, address):
         if ready is not None:
-            address = f"http://{bracketed(host)}:{sockets[0].getsockname()[1]}/"
-            ready(address + (f"#token={token}" if token else ""))
+            ready(f"{address}/" + (f"#token={token}" if token else ""))
         await ends[0].serve(sockets)
-    finally:
-        for each in sockets:
-            each.close()

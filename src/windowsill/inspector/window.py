@@ -138,9 +138,11 @@ def price(opened: OpenSession, back: Weight, index: int) -> dict[str, Any]:
     }
 
 
-def decided_by(fold: Fold) -> str:
-    """Say who decided a fold: we, the client, the provider, or somebody by hand."""
-    return _DECIDED.get(fold.strategy, "windowsill")
+def describe_fold(entry: Entry, fold: Fold) -> dict[str, Any]:
+    """Say what a fold is and why, and who decided it: we, the client, the provider, or somebody by hand."""
+    by = _DECIDED.get(fold.strategy, "windowsill")
+    told = {"id": entry.id, "kind": fold.kind, "strategy": fold.strategy, "by": by}
+    return told | {"reason": fold.reason, "at": entry.at}
 
 
 class _Folds:
@@ -158,16 +160,7 @@ class _Folds:
 
     def describe(self, seq: int, span: int) -> tuple[dict[str, Any], Span]:
         entry, fold = self.find(seq)
-        told = {
-            "id": entry.id,
-            "span": span,
-            "kind": fold.kind,
-            "strategy": fold.strategy,
-            "by": decided_by(fold),
-            "reason": fold.reason,
-            "at": entry.at,
-        }
-        return told, fold.spans[span]
+        return describe_fold(entry, fold) | {"span": span}, fold.spans[span]
 
 
 # Items

@@ -8,7 +8,8 @@ import asyncio
 import hmac
 import ipaddress
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -212,15 +213,11 @@ async def serve_http(
     with extra("mcp", "MCP"):
         import uvicorn
 
-    sockets = open_sockets(host, port)
-    if ready is not None:
-        ready(f"http://{bracketed(host)}:{port}{PATH}")
     config = uvicorn.Config(app, host=host, port=port, log_level="warning", http=impatient_protocol(PATIENCE))
-    try:
+    with listening(host, port) as (sockets, address):
+        if ready is not None:
+            ready(f"{address}{PATH}")
         await uvicorn.Server(config).serve(sockets)
-    finally:
-        for each in sockets:
-            each.close()
 
 
 def impatient_protocol(seconds: float) -> type[asyncio.Protocol]:
@@ -244,21 +241,20 @@ def impatient_protocol(seconds: float) -> type[asyncio.Protocol]:
     return ImpatientProtocol
 
 
-def open_sockets(host: str, port: int) -> list[socket.socket]:
-    """Open a socket for every address that a host has here."""
-    listening: list[socket.socket] = []
-    try:
-        found = socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-        for family, address in dict.fromkeys((family, address) for family, _, _, _, address in found):
-            listening.append(socket.create_server(address, family=family))
-    except OSError as error:
-        for each in listening:
-            each.close()
-        raise WindowsillError(
-            f"cannot listen on {bracketed(host)}:{port}: {(error.strerror or str(error)).lower()}",
-            remedy="give another --host or --port, or end what listens there",
-        ) from None
-    return listening
+@contextmanager
+def listening(host: str, port: int) -> Iterator[tuple[list[socket.socket], str]]:
+    """Listen at every address that a host has here: give the sockets, and the address of the first for a browser."""
+    with ExitStack() as stack:
+        try:
+            found = socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+            places = dict.fromkeys((family, address) for family, _, _, _, address in found)
+            sockets = [stack.enter_context(socket.create_server(address, family=family)) for family, address in places]
+        except OSError as error:
+            raise WindowsillError(
+                f"cannot listen on {bracketed(host)}:{port}: {(error.strerror or str(error)).lower()}",
+                remedy="give another --host or --port, or end what listens there",
+            ) from None
+        yield sockets, f"http://{bracketed(host)}:{sockets[0].getsockname()[1]}"
 
 
 def is_loopback(host: str) -> bool:

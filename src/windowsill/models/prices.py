@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
@@ -58,12 +57,12 @@ class Prices(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-def prices(model: Model, *, at: dt.datetime | None = None) -> Prices:
-    """Find the prices of a model at a time; the lowest tier where they grow with length."""
+def prices(model: Model) -> Prices:
+    """Find the prices of a model; the newest, and the lowest tier where they grow with length."""
     if model.prices is not None:
         listed = model.prices
         return _prices(model, listed.input, listed.output, listed.cache_read, listed.cache_write)
-    found = _look_up(model, at)
+    found = _look_up(model)
     if found is not None:
         paid = [_amount(found, f"{kind}_mtok") for kind in ("input", "output", "cache_read", "cache_write")]
         if paid[0] is not None and paid[1] is not None:
@@ -103,7 +102,7 @@ def _prices(model: Model, input: float, output: float, cache_read: float | None,
     )
 
 
-def _look_up(model: Model, at: dt.datetime | None) -> ModelPrice | None:
+def _look_up(model: Model) -> ModelPrice | None:
     # Loaded on use: the price data takes longer to import than everything else together.
     from genai_prices.data import providers  # noqa: PLC0415
 
@@ -114,17 +113,15 @@ def _look_up(model: Model, at: dt.datetime | None) -> ModelPrice | None:
     for ending in _ENDINGS:
         found = provider.find_model(f"{prefix}{model.name}{ending}")
         if found is not None:
-            return _price_at(found, at)
+            return _newest_price(found)
     return None
 
 
-def _price_at(found: ModelInfo, at: dt.datetime | None) -> ModelPrice:
+def _newest_price(found: ModelInfo) -> ModelPrice:
     from genai_prices.types import ModelPrice, StartDateConstraint  # noqa: PLC0415  as above
 
     if isinstance(found.prices, ModelPrice):
         return found.prices
-    if at is not None:
-        return found.get_prices(at)
     lasting = [each for each in found.prices if isinstance(each.constraint, StartDateConstraint | None)]
     return (lasting or found.prices)[-1].prices
 
@@ -142,13 +139,9 @@ def record_usage(usage: Usage | None, model: Model | str, provider: str = "") ->
     name, seller = (model.name, model.provider) if isinstance(model, Model) else (model, provider)
     cost = None
     with harmless():
-        cost = _cost(usage, model)
+        price = known_prices(model)
+        cost = price.cost(usage) if price is not None else None
     telemetry.record_usage(usage, model=name, provider=seller, cost=cost)
-
-
-def _cost(usage: Usage, model: Model | str) -> float | None:
-    price = known_prices(model)
-    return price.cost(usage) if price is not None else None
 
 
 @lru_cache(MOST_MODELS)

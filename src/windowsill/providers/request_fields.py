@@ -11,9 +11,8 @@ from typing import Any
 
 import msgspec
 
-from windowsill.errors import UnknownModelError
 from windowsill.messages import NEUTRAL, Tool
-from windowsill.models import find
+from windowsill.models import find_known
 from windowsill.providers.base import LIMIT, ProviderSpec, ToolChoice
 from windowsill.providers.gemini import camel, spelling
 from windowsill.providers.lookup import crosses, get, names, specs
@@ -180,11 +179,8 @@ def complete_body(body: bytes, format: str, *, model: str, max_output: int, limi
 def limit_field(format: str, model: str) -> str:
     """Return the field of the limit where no address tells it: OpenAI's own models refuse the older name."""
     spec = get(format).spec
-    try:
-        maker = find(model).provider if model else ""
-    except UnknownModelError:
-        maker = ""
-    return spec.limit_field(newest=bool(spec.vendor) and maker == spec.vendor)
+    known = find_known(model or None)
+    return spec.limit_field(newest=known is not None and known.provider == spec.vendor)
 
 
 def _set_model(fields: Fields, spec: ProviderSpec, model: str, max_output: int) -> dict[str, msgspec.Raw]:

@@ -191,7 +191,7 @@ class Stream(ABC):
                 self._growing = None
             if data == DONE:
                 self._take_done()
-            elif data and not self._take(loose_value(data), event):
+            elif data and not self._take(loose(data), event):
                 self._fail(Failed("an event that cannot be read", MALFORMED, data))
         return out
 
@@ -408,14 +408,8 @@ def raw_fields(data: bytes | msgspec.Raw, *path: str) -> Fields | None:
     return fields
 
 
-def loose(data: bytes) -> dict[str, Any] | None:
-    """Decode an object, halves of surrogate pairs kept for their other half; `None` when it is not one."""
-    value = loose_value(data)
-    return value if isinstance(value, dict) else None
-
-
-def loose_value(data: bytes) -> Any:
-    """Decode any value like `loose`; `None` when it cannot be read."""
+def loose(data: bytes) -> Any:
+    """Decode a value, halves of surrogate pairs kept for their other half; `None` when it cannot be read."""
     try:
         return any_decoder.decode(data)
     except UNREADABLE:

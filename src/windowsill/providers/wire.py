@@ -51,7 +51,11 @@ class _Type(msgspec.Struct, gc=False):
 
 _type = msgspec.json.Decoder(_Type)
 
-_ESCAPE = re.compile(rb"\\(?:u([0-9a-fA-F]{4})|.)", re.DOTALL)
+SURROGATES = re.compile(
+    rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)", re.DOTALL
+)
+"""The escapes of JSON; one that is half a surrogate pair without its other half has a group."""
+
 _PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 _BYTE = re.compile(r"\(byte (\d+)\)")
 _PATH = re.compile(r" - at `\$(.*)`$")
@@ -223,20 +227,7 @@ def _malformed(error: str, raw: bytes, where: str) -> FormatError:
 
 
 def _lone_surrogates(raw: bytes) -> Iterator[int]:
-    high: int | None = None
-    end = -1
-    for found in _ESCAPE.finditer(raw):
-        code = int(found.group(1), 16) if found.group(1) else 0
-        is_low = 0xDC00 <= code <= 0xDFFF  # noqa: PLR2004 the bounds of UTF-16
-        pairs = high is not None and is_low and found.start() == end
-        if high is not None and not pairs:
-            yield high
-        if is_low and not pairs:
-            yield found.start()
-        high = found.start() if 0xD800 <= code <= 0xDBFF else None  # noqa: PLR2004 the bounds of UTF-16
-        end = found.end()
-    if high is not None:
-        yield high
+    return (found.start() for found in SURROGATES.finditer(raw) if found[1])
 
 
 def _has_infinity(value: Any) -> bool:

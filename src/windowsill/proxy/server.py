@@ -11,7 +11,7 @@ import secrets
 import time
 from collections import Counter, OrderedDict, deque
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager, nullcontext, suppress
+from contextlib import asynccontextmanager, closing, nullcontext, suppress
 from copy import copy
 from functools import partial
 from pathlib import Path
@@ -29,7 +29,7 @@ from windowsill.clients.conversations import Conversations, conversation
 from windowsill.clients.exchange import OVERFLOW_STATUSES, Exchange, Route, route
 from windowsill.errors import InputError, SettingError, WindowsillError
 from windowsill.extras import extra
-from windowsill.mcp.server import bracketed, check_token, impatient_protocol, is_loopback, open_sockets
+from windowsill.mcp.server import check_token, impatient_protocol, is_loopback, listening
 from windowsill.proxy.answers import Relay, StreamCopy
 from windowsill.proxy.callers import MARK, SIDE, SUB_AGENT, Caller, caller_of
 from windowsill.proxy.compaction import (
@@ -674,7 +674,6 @@ async def serve(
         hosts=hosts,
         closing=lambda: ends[0].should_exit,
     )
-    sockets = open_sockets(host, port)
     config = uvicorn.Config(
         app,
         log_level="warning",
@@ -688,11 +687,7 @@ async def serve(
         date_header=False,
     )
     ends.append(uvicorn.Server(config))
-    try:
+    with closing(place), listening(host, port) as (sockets, address):
         if ready is not None:
-            ready(f"http://{bracketed(host)}:{sockets[0].getsockname()[1]}")
+            ready(address)
         await ends[0].serve(sockets)
-    finally:
-        for each in sockets:
-            each.close()
-        place.close()

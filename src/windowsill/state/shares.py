@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from types import MappingProxyType
 from typing import TypeAlias, get_args
 
 import msgspec
@@ -20,34 +19,28 @@ SIZES: tuple[SizeClass, ...] = get_args(SizeClass)
 SHARED = 90
 """Percent of a window that are shared out; the rest stays free for what nobody counted."""
 
-BASE: Points = MappingProxyType({"system": 5, "task": 5, "runtime": 3, "memory": 52, "evidence": 25, "work": 10})
+BASE: Points = {"system": 5, "task": 5, "runtime": 3, "memory": 52, "evidence": 25, "work": 10}
 
-BY_PHASE: Mapping[str, Points] = MappingProxyType(
-    {
-        # A plan draws on what is known and found, and nothing is being made yet.
-        "planning": MappingProxyType({"memory": 10, "evidence": 10, "work": -20}),
-        # Whoever works needs room for what is in the making.
-        "executing": MappingProxyType({"memory": -10, "evidence": -5, "work": 15}),
-        # Looking back takes the past, and what speaks for and against.
-        "reflecting": MappingProxyType({"memory": 15, "evidence": 5, "work": -20}),
-    }
-)
+BY_PHASE: Mapping[str, Points] = {
+    # A plan draws on what is known and found, and nothing is being made yet.
+    "planning": {"memory": 10, "evidence": 10, "work": -20},
+    # Whoever works needs room for what is in the making.
+    "executing": {"memory": -10, "evidence": -5, "work": 15},
+    # Looking back takes the past, and what speaks for and against.
+    "reflecting": {"memory": 15, "evidence": 5, "work": -20},
+}
 
-BY_SIZE: Mapping[str, Points] = MappingProxyType(
-    {
-        "large": MappingProxyType({"evidence": 5, "memory": 5}),
-        "small": MappingProxyType({"evidence": -10, "memory": -5, "work": 15}),
-    }
-)
+BY_SIZE: Mapping[str, Points] = {
+    "large": {"evidence": 5, "memory": 5},
+    "small": {"evidence": -10, "memory": -5, "work": 15},
+}
 
-MEMORY_WEIGHTS: Points = MappingProxyType({"short_term": 15, "episodic": 10, "semantic": 8, "procedural": 12})
+MEMORY_WEIGHTS: Points = {"short_term": 15, "episodic": 10, "semantic": 8, "procedural": 12}
 """Tenths: what is going on now and what guides the hand before what could be looked up."""
 
-EVIDENCE_WEIGHTS: Points = MappingProxyType({"observations": 25, "retrieval": 10})
+EVIDENCE_WEIGHTS: Points = {"observations": 25, "retrieval": 10}
 
-IMPORTANCE: Points = MappingProxyType(
-    {"system": 100, "task": 100, "runtime": 80, "evidence": 80, "memory": 50, "work": 50}
-)
+IMPORTANCE: Points = {"system": 100, "task": 100, "runtime": 80, "evidence": 80, "memory": 50, "work": 50}
 """The order in which layers get what others leave, and lose last: 100 is critical, 80 high, 50 medium, 20 low, 5
 minimal."""
 

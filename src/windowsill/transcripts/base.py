@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
@@ -16,13 +15,9 @@ from windowsill.messages import Block, Image, Message, Role, ToolResult, Usage
 from windowsill.providers.convert import is_web, read_image
 from windowsill.providers.openai_chat import NAME as CHAT
 from windowsill.providers.openai_chat.messages import render_chat
-from windowsill.providers.wire import BOM, Decoder, any_decoder, decode, encode, join_body
+from windowsill.providers.wire import BOM, SURROGATES, Decoder, any_decoder, decode, encode, join_body
 
 T = TypeVar("T")
-
-_SURROGATES = re.compile(
-    rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)", re.DOTALL
-)
 
 
 class Charge(msgspec.Struct, frozen=True, kw_only=True):
@@ -143,7 +138,7 @@ def without_half_characters(raw: bytes) -> bytes:
     """Put U+FFFD in place of each half of a surrogate pair: agents cut outputs in the middle of a character."""
     if b"\\ud" not in raw and b"\\uD" not in raw:
         return raw
-    return _SURROGATES.sub(lambda found: rb"\ufffd" if found.group(1) else found.group(0), raw)
+    return SURROGATES.sub(lambda found: rb"\ufffd" if found.group(1) else found.group(0), raw)
 
 
 def number_lines(lines: Iterable[bytes]) -> Iterator[Line]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
@@ -41,8 +40,6 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     """The whole answer in the model's wire format, for `session.add(body, format=model.format)`."""
     partial: bool = False
     """True when the answer broke off, or ended without saying so: the body then holds what came."""
-    seconds: float = 0.0
-    """Seconds from asking to the last byte, retries and their pauses included."""
 
 
 class Delta(msgspec.Struct, frozen=True):
@@ -111,11 +108,6 @@ def read_answer(body: bytes, format: str, hide_keys: Callable[[str], str]) -> li
     return messages
 
 
-def has_content(messages: list[Message]) -> bool:
-    """Tell whether an answer has text or a call; reasoning alone, without its end, is of no use to anybody."""
-    return any(message.text.strip() or any(call.name for call in message.calls) for message in messages)
-
-
 def emit_answer(body: bytes, format: str, listen: Callable[[Delta], None], hide_keys: Callable[[str], str]) -> None:
     """Emit the deltas of an answer that came in one piece; raise `ModelError` when it is not an answer."""
     for message in read_answer(body, format, hide_keys):
@@ -158,26 +150,17 @@ class FunctionModel(Model):
     that format: a dictionary, an object of an SDK, or bytes. What it raises becomes a `ModelError`.
     """
 
-    def __init__(
-        self,
-        function: Callable[[dict[str, Any]], Any],
-        *,
-        format: str = "openai",
-        name: str = "",
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
+    def __init__(self, function: Callable[[dict[str, Any]], Any], *, format: str = "openai", name: str = "") -> None:
         self.name = name
         self.format = providers.get(format).name
         self._function = function
         self._called = getattr(function, "__name__", type(function).__name__)
-        self._clock = clock
 
     def __repr__(self) -> str:
         return f"<model function:{self._called}>"
 
     async def ask(self, request: ModelRequest, listen: Callable[[Delta], None]) -> Answer:
         """Return the answer of the function."""
-        began = self._clock()
         decoded = decoded_request(request, self.format, self.name)
         try:
             result = await user_function.call(self._function, decoded)
@@ -185,7 +168,7 @@ class FunctionModel(Model):
             raise from_exception(error, self._called) from None
         body = self._body(result)
         emit_answer(body, self.format, listen, hide_keys)
-        return Answer(body=body, seconds=self._clock() - began)
+        return Answer(body=body)
 
     def _body(self, given: Any) -> bytes:
         try:

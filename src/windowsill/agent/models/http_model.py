@@ -20,12 +20,11 @@ from windowsill.agent.models.base import (
     ModelRequest,
     delta_of,
     emit_answer,
-    has_content,
     read_answer,
 )
-from windowsill.errors import FormatError, InputError, UnknownModelError
+from windowsill.errors import FormatError, InputError
 from windowsill.extras import require
-from windowsill.models import find
+from windowsill.models import find_known
 from windowsill.providers import streams
 from windowsill.providers.faults import ModelError, from_report, reported_error
 from windowsill.providers.http import BrokenOffError, Endpoint, HttpClient, Post, RetryPolicy, endpoint
@@ -82,19 +81,21 @@ class StreamListener:
         if self._error is not None:
             raise self._error
 
-    def answer(self, fault: ModelError, seconds: float) -> Answer:
+    def answer(self, fault: ModelError) -> Answer:
         """Return the answer as far as it came; raise the fault where that has neither text nor calls."""
         partial, body = self._stream.partial, self._stream.body()
         if partial and (self._pieces is not None or not self._is_readable(body)):
             raise fault from None
         read_answer(body, self._format, self._hide_keys)
-        return Answer(body=body, partial=partial, seconds=seconds)
+        return Answer(body=body, partial=partial)
 
     def _is_readable(self, body: bytes) -> bool:
+        """Tell whether an answer has text or a call; reasoning alone, without its end, is of no use to anybody."""
         try:
-            return has_content(read_answer(body, self._format, self._hide_keys))
+            messages = read_answer(body, self._format, self._hide_keys)
         except ModelError:
             return False
+        return any(message.text.strip() or any(call.name for call in message.calls) for message in messages)
 
     def _feed(self, feed: Callable[[], list[Event]]) -> None:
         try:
@@ -148,7 +149,6 @@ class HttpModel(Model):
         self.stream = stream
         self.limit_field = self._endpoint.limit_field
         self._largest = largest
-        self._clock = clock
         require("http", "calling a model", "httpx2")
         self._http = HttpClient(policy, clock=clock, sleep=sleep, random=random)
         self._open: ContextVar[OpenClient | None] = ContextVar("open", default=None)
@@ -158,7 +158,6 @@ class HttpModel(Model):
 
     async def ask(self, request: ModelRequest, listen: Callable[[Delta], None]) -> Answer:
         """Return the answer; retry what may pass unless something of an answer has come."""
-        began = self._clock()
         listener = StreamListener(self.format, listen, self._endpoint.hide_keys)
         fault = ModelError("timeout", "the model gave no answer in time", remedy="raise patience=")
         try:
@@ -166,13 +165,13 @@ class HttpModel(Model):
                 body = await self._send(self._post(request), listener)
                 if body is not None:
                     emit_answer(body, self.format, listen, self._endpoint.hide_keys)
-                    return Answer(body=body, seconds=self._clock() - began)
+                    return Answer(body=body)
                 what = "the stream ended without an answer"
                 fault = ModelError("malformed", what, remedy="check the address; try again", passing=True)
         except BrokenOffError as broken:
             fault = broken
         listener.close()
-        return listener.answer(fault, self._clock() - began)
+        return listener.answer(fault)
 
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[None]:
@@ -232,9 +231,5 @@ def _format(at: Endpoint, stated: str) -> str:
                 f"{at.provider.name} does not speak {name!r}", remedy=f"leave the format out, or give {own!r}"
             )
         return name
-    if own not in providers.DIALECTS:
-        return own
-    try:
-        return providers.dialect(find(at.model))
-    except UnknownModelError:
-        return own
+    known = find_known(at.model) if own in providers.DIALECTS else None
+    return own if known is None else providers.dialect(known)

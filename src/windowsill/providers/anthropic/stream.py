@@ -20,7 +20,6 @@ from windowsill.providers.streams import (
     UsageSeen,
     joined,
     lenient,
-    loose,
     raw_fields,
     settle,
 )
@@ -151,7 +150,7 @@ class AnthropicStream(Stream):
             case "content_block_delta":
                 return self._grow_block(value, event)
             case "content_block_start":
-                return self._start_block(event)
+                return self._start_block(value.get("index"), event)
             case "message_start":
                 return self._start_message(event)
             case "message_delta":
@@ -176,9 +175,8 @@ class AnthropicStream(Stream):
         self._use(found.usage)
         return True
 
-    def _start_block(self, event: sse.Event) -> bool:
-        value, fields = loose(event.data), raw_fields(event.data, "content_block")
-        index = None if value is None else value.get("index")
+    def _start_block(self, index: Any, event: sse.Event) -> bool:
+        fields = raw_fields(event.data, "content_block")
         if fields is None or not isinstance(index, int):
             return False
         block = self._blocks[index] = OpenBlock(fields)

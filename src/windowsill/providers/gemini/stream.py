@@ -144,7 +144,7 @@ class GeminiStream(Stream):
     def _keep_usage(self) -> None:
         """Keep the usage of the last chunk that was taken for its text alone."""
         if self._last:
-            usage = (loose(self._last) or {}).get("usageMetadata")
+            usage = loose(self._last).get("usageMetadata")
             _replace(self._response, {"usageMetadata": usage} if usage is not None else {}, apart="")
             self._last = b""
 

@@ -298,10 +298,7 @@ def _read_assistant(wire: _Message, where: str) -> tuple[Block, ...]:
 
 def _read_reasoning(wire: _Message) -> Reasoning | None:
     """Read reasoning under its other names; both may say the same. What is not understood stays in the message."""
-    try:
-        details = _thoughts.decode(wire.reasoning_details) if wire.reasoning_details is not NULL else []
-    except msgspec.DecodeError:
-        details = []
+    details = _read_thoughts(wire.reasoning_details)
     text = "".join(each.text or each.summary or "" for each in details)
     raw = bytes(wire.reasoning)
     if not text and raw[:1] == b'"':
@@ -360,19 +357,20 @@ def _read_part(raw: bytes, where: str, index: int) -> Block:
         media_type, data = split_data_url(file.file_data) or (None, file.file_data)
         return Document(media_type=media_type, data=data, url=file.file_id, title=file.filename, raw=raw)
     if wire.type == "thinking" and wire.thinking is not NULL:
-        return Reasoning(text=_thinking_text(wire.thinking), raw=raw)
+        # Mistral's part of this kind has parts of its own.
+        return Reasoning(text="".join(each.text or "" for each in _read_thoughts(wire.thinking)), raw=raw)
     if wire.type in KNOWN_PARTS:
         place = f"{where}.content[{index}]".removeprefix(".")
         raise FormatError(f"a part of type {wire.type} without {wire.type}", where=place, remedy="leave it out")
     return Unknown(type=wire.type, raw=raw)
 
 
-def _thinking_text(raw: Raw) -> str:
-    """Return the text of Mistral's part of this kind, which has parts of its own."""
+def _read_thoughts(raw: Raw) -> list[_Thought]:
+    """Read a list of thoughts; in any other form there are none."""
     try:
-        return "".join(each.text or "" for each in _thoughts.decode(raw))
+        return _thoughts.decode(raw)
     except msgspec.DecodeError:
-        return ""
+        return []
 
 
 def _without_reasoning(message: Message) -> Message:

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
-from windowsill.errors import UnknownModelError
-from windowsill.models import find
+from windowsill.models import find_known
 from windowsill.providers.base import Problem, check_strict, check_tools
 from windowsill.providers.openai_chat import NAME_PATTERN
 
@@ -42,10 +41,8 @@ def check_body(body: dict[str, Any]) -> Iterator[Problem]:
 
 
 def _is_openais(model: Any) -> bool:
-    try:
-        return isinstance(model, str) and find(model).provider == "openai"
-    except UnknownModelError:
-        return False
+    known = find_known(model) if isinstance(model, str) else None
+    return known is not None and known.provider == "openai"
 
 
 def _inner(tool: Any) -> dict[str, Any] | None:

@@ -13,7 +13,6 @@ import math
 import os
 import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -341,11 +340,10 @@ class Guard:
         self, offer: ToolOffer, arguments: Mapping[str, Any], state: State, *, used: Resources | None = None
     ) -> Verdict:
         """Judge a call like `check`, from code without an event loop, or inside one, which then stands still."""
-        import anyio  # noqa: PLC0415 - only who asks needs it
+        from anyio import from_thread  # noqa: PLC0415 - only who asks needs it
 
-        # A thread of its own: this one may have an event loop that cannot be entered again.
-        with ThreadPoolExecutor(1) as thread:
-            return thread.submit(anyio.run, partial(self.check, offer, arguments, state, used=used)).result()
+        with from_thread.start_blocking_portal() as portal:
+            return portal.call(partial(self.check, offer, arguments, state, used=used))
 
     def judge(
         self, offer: ToolOffer, arguments: Mapping[str, Any], state: State, *, used: Resources | None = None

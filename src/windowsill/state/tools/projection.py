@@ -6,7 +6,6 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
-from types import MappingProxyType
 from typing import Any, Literal, TypeAlias, get_args
 
 import msgspec
@@ -55,17 +54,15 @@ somebody is asked before it runs."""
 
 _PLANNING = ("search", "analyze", "estimate", "read")
 
-SHOWN: Mapping[Phase, tuple[str, ...]] = MappingProxyType(
-    {
-        "initializing": _PLANNING,  # nothing is decided yet: one may look around, and change nothing
-        "planning": _PLANNING,
-        "executing": ("read", "write", "modify", "delete", "execute", "test", "deploy", UNSTATED),
-        "reflecting": ("evaluate", "test", "compare", "measure"),
-        "verifying": ("verify", "audit", "approve", "read", "search", "test"),
-        "completed": (),  # there is nothing left to do, so only general tools stay
-        "failed": (),
-    }
-)
+SHOWN: Mapping[Phase, tuple[str, ...]] = {
+    "initializing": _PLANNING,  # nothing is decided yet: one may look around, and change nothing
+    "planning": _PLANNING,
+    "executing": ("read", "write", "modify", "delete", "execute", "test", "deploy", UNSTATED),
+    "reflecting": ("evaluate", "test", "compare", "measure"),
+    "verifying": ("verify", "audit", "approve", "read", "search", "test"),
+    "completed": (),  # there is nothing left to do, so only general tools stay
+    "failed": (),
+}
 """The categories that each phase shows besides `general`."""
 
 KNOWN = frozenset(category for shown in SHOWN.values() for category in shown) | {GENERAL}
