@@ -197,7 +197,8 @@ class OpenSessions:
 
     def remember(self, key: object, make: Callable[[], T]) -> T:
         """Return what was made for a key, which stays the same."""
-        return _keep(self._known, key, make, MOST_KNOWN)
+        found: T = _keep(self._known, key, make, MOST_KNOWN)
+        return found
 
     def close(self) -> None:
         """Let go of every session; the store stays open."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import re
 from collections.abc import Iterator, Mapping
 from functools import cache
@@ -152,25 +151,28 @@ GENERIC = "generic"
 """The family of models that nobody knows: conservative ratios, no limits but the stated window."""
 
 
-@functools.cache
-def _document() -> dict[str, dict[str, Fields]]:
+@cache
+def load_table(name: str, package: str = "windowsill.models") -> dict[str, Any]:
+    """Load a table that comes with a package, once."""
     import tomllib  # noqa: PLC0415  loaded on use: importing the package stays cheap
     from importlib import resources  # noqa: PLC0415  as above
 
-    return tomllib.loads(resources.files("windowsill.models").joinpath("table.toml").read_text("utf-8"))
+    return tomllib.loads(resources.files(package).joinpath(name).read_text("utf-8"))
 
 
 def families() -> dict[str, Fields]:
     """Return what each family's models share."""
-    return _document()["families"]
+    found: dict[str, Fields] = load_table("table.toml")["families"]
+    return found
 
 
 def models() -> dict[str, Fields]:
     """Return what each model states itself, by its name."""
-    return _document()["models"]
+    found: dict[str, Fields] = load_table("table.toml")["models"]
+    return found
 
 
-@functools.cache
+@cache
 def table_keys() -> dict[str, str]:
     """Return the model's name for the key of every name and alias."""
     index = {key(alias): name for name, fields in models().items() for alias in fields.get("aliases", ())}
@@ -347,10 +349,7 @@ class _Forms(NamedTuple):
 
 @cache
 def _forms() -> _Forms:
-    import tomllib  # noqa: PLC0415  only an error needs it
-    from importlib import resources  # noqa: PLC0415  as above
-
-    table = tomllib.loads(resources.files("windowsill.models").joinpath("overflow.toml").read_text("utf-8"))
+    table = load_table("overflow.toml")
     limits = (form.replace("N", _NUMBER).replace("#", r"\d[\d,_]*") for form in table["limits"])
     signs, other = (re.compile("|".join(table[name]), re.IGNORECASE) for name in ("signs", "other"))
     return _Forms(tuple(re.compile(form, re.IGNORECASE) for form in limits), signs, other)

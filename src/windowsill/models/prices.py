@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from windowsill import telemetry
 from windowsill.messages import Usage
-from windowsill.models.catalog import Model, PriceList, find_known
+from windowsill.models.catalog import Model, PriceList, find_known, load_table
 from windowsill.telemetry.spans import harmless
 
 if TYPE_CHECKING:
@@ -73,7 +73,8 @@ def prices(model: Model) -> Prices:
 
 def relative_prices(model: Model) -> Prices:
     """Return the prices of a model where an input token is 1, from a table of our own: the price list loads slowly."""
-    listed = model.prices or PriceList(**{"input": 1.0, "output": UNKNOWN_OUTPUT, **_ratios().get(model.name, {})})
+    ratios = load_table("price_ratios.toml").get(model.name, {})
+    listed = model.prices or PriceList(**{"input": 1.0, "output": UNKNOWN_OUTPUT, **ratios})
     found = _prices(model, listed.input, listed.output, listed.cache_read, listed.cache_write)
     fresh = found.input or 1.0
     return Prices(
@@ -83,14 +84,6 @@ def relative_prices(model: Model) -> Prices:
         cache_write=found.cache_write / fresh,
         known=False,
     )
-
-
-@cache
-def _ratios() -> dict[str, dict[str, float]]:
-    import tomllib  # noqa: PLC0415  loaded on use: importing the package stays cheap
-    from importlib import resources  # noqa: PLC0415  as above
-
-    return tomllib.loads(resources.files("windowsill.models").joinpath("price_ratios.toml").read_text("utf-8"))
 
 
 def _prices(model: Model, input: float, output: float, cache_read: float | None, cache_write: float | None) -> Prices:
