@@ -168,6 +168,14 @@ def test_append_refuses_what_would_not_read_back(store: Store, entries: list, na
     assert store.info("s").version == 0
 
 
+def test_no_number_is_larger_than_a_database_can_keep(store: Store):
+    """An entry past the last number is refused with a remedy, and a version past it is not the current one."""
+    with pytest.raises(StoreError, match="is numbered 4294967296; go on in another session"):
+        store.append("s", 2**32 - 1, [msgspec.structs.replace(ONE, seq=2**32)])
+    with pytest.raises(ConflictError):
+        store.append("s", 2**70, [])
+
+
 def test_append_refuses_an_id_that_is_there(store: Store):
     """An id belongs to one entry of a session; the batch, its snapshot and its blob are refused with it."""
     store.append("s", 0, [ONE])

@@ -58,15 +58,13 @@ def through(folder: Path) -> str:
 def test_an_append_is_one_statement(store: PostgresStore, monkeypatch: pytest.MonkeyPatch):
     """Entries, a snapshot, blobs and places go to the server together, and no row is updated."""
     statements = []
-    execute = store_module.execute
-    monkeypatch.setattr(
-        store_module, "execute", lambda db, text, given: statements.append(text) or execute(db, text, given)
-    )
+    ask = store_module.ask
+    monkeypatch.setattr(store_module, "ask", lambda db, text, given: statements.append(text) or ask(db, text, given))
     store.append("s", 0, chain(3), snapshots=[(3, b"view")], blobs=[("b", b"x")], places=[(b"k", 3)])
     assert len(statements) == 1
     assert (store.snapshot("s", 9), store.blob("s", "b"), len(store.places([b"k"]))) == ((3, b"view"), b"x", 1)
     store.append("s", 3, chain(1, after=everything(store)[-1]), places=[(b"l", 4)])
-    assert ("append_3" in statements[1], store.places([b"l"])) == (True, [Place(b"l", "s", 4)])
+    assert ("append_4" in statements[1], store.places([b"l"])) == (True, [Place(b"l", "s", 4)])
 
 
 def test_one_writer_needs_one_connection(url: str):
@@ -299,6 +297,21 @@ def test_a_pool_of_the_users_own_is_used_and_left_open(url: str):
             assert db.execute("SELECT 1 AS one").fetchone() == {"one": 1}
 
 
+def test_a_pool_that_does_not_speak_utf8_is_refused(url: str):
+    """Names would come out as others: the error says how to open the pool's connections."""
+    latin = {"client_encoding": "latin1"}
+    with (
+        ConnectionPool(postgres.server().conninfo, kwargs=latin, min_size=1, max_size=1, open=True) as pool,
+        pytest.raises(StoreError, match="iso8859-1; open them with client_encoding=utf8"),
+    ):
+        PostgresStore(url, pool=pool)
+    stated = PostgresStore(f"{url}&client_encoding=latin1")
+    stated.create("ä", at=1.0)
+    stated.append("ä", 0, chain(1, name="ö"))
+    assert everything(stated, "ä")[0].id == "ö1"
+    stated.close()
+
+
 def test_a_forked_process_goes_on(store: PostgresStore):
     """Parent and child write through connections of their own."""
     grow(store, 1, name="before")
@@ -431,6 +444,18 @@ def test_a_worker_that_opened_before_the_tips_moved_goes_on(monkeypatch: pytest.
     assert len(everything(early)) == 15
     early.close()
     late.close()
+
+
+def test_a_worker_of_the_version_before_appends_in_turns(store: PostgresStore):
+    """The function that earlier workers call for one entry goes on beside the procedure that replaced it."""
+    grow(store, 1, name="m")
+    for _ in range(3):
+        (e,) = chain(1, after=everything(store)[-1])
+        row = (e.seq - 1, e.parent, e.kind, e.id, e.at, e.meta, e.hash, e.body_hash, e.body)
+        kinds = "'s', %s::bigint, %s::bigint, %s, %s, %s::float8, %s::bytea, %s::bytea, %s::bytea, %s::bytea, ''"
+        assert sql(f"SELECT shared.append_3({kinds})", *row) == [(e.seq - 1,)]
+        grow(store, 1, name="m")
+    assert (len(everything(store)), is_chain(everything(store)), store.check()) == (7, True, [])
 
 
 def test_an_administrator_runs_the_printed_sql():

@@ -91,6 +91,9 @@ def _answers(pid: int) -> bool:
     return True
 
 
+MAX_SEQ = 2**32 - 1
+"""The last number an entry can have: it is half of the key of its body, or of its passages."""
+
 MAX_NAME = 500
 """Long enough for a path or a URL as a session's name, short enough for an index entry in every database."""
 
@@ -185,6 +188,8 @@ def _problem(expected: int, entry: Entry) -> tuple[str, str] | None:
     """Find what is wrong with an entry, and the remedy."""
     if entry.seq != expected:
         return f"is numbered {entry.seq}, not {expected}", "number entries from version + 1 without gaps"
+    if expected > MAX_SEQ:
+        return f"is numbered {expected}", f"go on in another session: one has {MAX_SEQ} entries at most"
     if not 0 <= entry.parent < entry.seq:
         return f"has the parent {entry.parent}", "build on an earlier entry, or on 0"
     if entry.body is None:

@@ -10,13 +10,15 @@ import os
 import random
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from struct import Struct
+from typing import Any, NamedTuple, TypeVar
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 import psycopg
-from psycopg import conninfo, errors
+from psycopg import conninfo, errors, generators
+from psycopg.pq import ExecStatus, Format
 from psycopg.rows import tuple_row
 from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout, TooManyRequests
 
@@ -134,7 +136,6 @@ _DEFAULTS: dict[str, str | int | None] = {
     # A machine that is gone is noticed after 15 seconds, not after the two hours of the system.
     "tcp_user_timeout": 15_000,
     "keepalives_idle": 30,
-    "client_encoding": "utf8",
 }
 
 IDLE_SECONDS = 1.0
@@ -191,7 +192,7 @@ class Address:
                 "the address of the PostgreSQL store cannot be read",
                 remedy="give postgresql://USER:PASSWORD@HOST:PORT/DATABASE",
             ) from error
-        self.conninfo = conninfo.make_conninfo("", **{**_DEFAULTS, **stated})
+        self.conninfo = conninfo.make_conninfo("", **{**_DEFAULTS, **stated, "client_encoding": "utf8"})
         host, database = (stated.get(key) or "" for key in ("host", "dbname"))
         self.name = f"postgresql://{host}/{database}" + ("" if self.schema == SCHEMA else f"?schema={self.schema}")
         """The address without its user and password, for messages."""
@@ -300,14 +301,20 @@ class Connections:
                 with self.held.transaction():
                     yield self.held
                 return
-            with self._current().connection() as db:
-                try:
+            pool = self._current()
+            if not self._owned:
+                with pool.connection() as db:
                     yield db
-                finally:
-                    # Not by `reset` of the pool, which gives connections back in a thread of its own: whoever asked
-                    # again at once got another one, or had a new one opened.
-                    if isinstance(db, _Connection):
-                        db.used = time.monotonic()
+                return
+            # A connection of ours commits each statement by itself: there is nothing to end when it is given back.
+            db = pool.getconn()
+            try:
+                yield db
+            finally:
+                # Not by `reset` of the pool, which gives connections back in a thread of its own: whoever asked again
+                # at once got another one, or had a new one opened.
+                db.used = time.monotonic()
+                pool.putconn(db)
 
     @contextmanager
     def transaction(self) -> Iterator[Connection]:
@@ -372,6 +379,51 @@ def execute(db: Connection, statement: str, parameters: Mapping[str, object] | N
     with db.cursor(row_factory=tuple_row, binary=True) as cursor:
         cursor.execute(statement, parameters)
         return [] if cursor.rownumber is None else cursor.fetchall()
+
+
+class _Type(NamedTuple):
+    number: int
+    write: Callable[[Any], bytes]
+    """Returns a value as it goes over the wire."""
+
+
+def _array(number: int, element: _Type) -> _Type:
+    """Return the type of arrays of another type."""
+    # Dimensions, whether there is a NULL, the type of the values, their count, and the index of the first.
+    header, size = Struct(">iiIii"), Struct(">i")
+
+    def write(values: Iterable[Any]) -> bytes:
+        written = [element.write(value) for value in values]
+        parts = [part for value in written for part in (size.pack(len(value)), value)]
+        return b"".join([header.pack(1, 0, element.number, len(written), 1), *parts])
+
+    return _Type(number, write)
+
+
+TEXT = _Type(25, str.encode)
+BYTES = _Type(17, bytes)
+INTEGER = _Type(20, Struct(">q").pack)
+FLOAT = _Type(701, Struct(">d").pack)
+TEXTS, BYTE_STRINGS, INTEGERS, FLOATS = (
+    _array(number, element) for number, element in ((1009, TEXT), (1001, BYTES), (1016, INTEGER), (1022, FLOAT))
+)
+
+Parameters = list[tuple[_Type, Any]]
+
+
+def ask(db: Connection, statement: str, parameters: Parameters) -> int | None:
+    """Run a statement whose parameters come with their types, `$1` the first of them; return the one number it tells.
+
+    A cursor looks at each value for a way to write it, which takes longer than the server does for a small statement.
+    """
+    values = [type.write(value) for type, value in parameters]
+    types, formats = [type.number for type, _ in parameters], [Format.BINARY] * len(values)
+    db.pgconn.send_query_params(statement.encode(), values, types, formats, Format.BINARY)
+    *_, result = db.wait(generators.execute(db.pgconn))
+    if result.status != ExecStatus.TUPLES_OK:
+        raise errors.error_from_result(result)
+    found = result.get_value(0, 0)
+    return None if found is None else int.from_bytes(found, signed=True)
 
 
 def is_lost(error: StoreError) -> bool:

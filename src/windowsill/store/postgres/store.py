@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ from windowsill.errors import ConflictError, LockedError, StoreError
 from windowsill.history.entries import COMMON, Entry, Kind
 from windowsill.store import MOST_PLACES, Lock, Place, SessionInfo, StoreInfo
 from windowsill.store.base import (
+    MAX_SEQ,
     check_batch,
     check_extras,
     check_name,
@@ -27,8 +28,18 @@ from windowsill.store.base import (
 )
 from windowsill.store.codec import DELETED, FACTS, SETTINGS, Packing, packing_of
 from windowsill.store.postgres.pool import (
+    BYTE_STRINGS,
+    BYTES,
+    FLOAT,
+    FLOATS,
+    INTEGER,
+    INTEGERS,
+    TEXT,
+    TEXTS,
     Address,
     Connections,
+    Parameters,
+    ask,
     begin,
     connect,
     execute,
@@ -41,9 +52,6 @@ from windowsill.store.statements import Migration, migrations, statements
 
 if TYPE_CHECKING:
     from psycopg_pool import ConnectionPool
-
-MAX_SEQ = 2**32 - 1
-"""The last number an entry can have."""
 
 PACKED, PLACED, SINGLE = "0004_packing_post", "0008_places_post", "0009_tips_post"
 """The steps after which values may be packed, entries hold their places and packed metas, and one is appended alone."""
@@ -58,7 +66,7 @@ class PostgresStore:
     `address` is `postgresql://USER:PASSWORD@HOST:PORT/DATABASE`, with everything that libpq takes behind a `?`, and
     `schema` (default `windowsill`), `pool` (connections at most, 8), `wait` (seconds for a connection, for the turn of
     a writer and for a server that restarts, 10) and `prepare` (after how many runs a statement is prepared; never, so
-    that it works behind a pooler). A `pool` of your own is used as it is, and not closed. Tables
+    that it works behind a pooler; an append never is). A `pool` of your own is used as it is, and not closed. Tables
     that are missing are made, unless `create` is false and there are none at all.
     """
 
@@ -70,6 +78,11 @@ class PostgresStore:
         self._latest = threading.local()
         """The last entry that this thread appended."""
         with connect(stated) if pool is None else self._connections.connection() as db, translated(self.address):
+            if db.info.encoding != "utf-8":
+                raise StoreError(
+                    f"{self.address}: the pool's connections are encoded as {db.info.encoding}",
+                    remedy="open them with client_encoding=utf8",
+                )
             if not create and not applied(db, stated.schema):
                 raise StoreError(f"there are no sessions at {self.address}", remedy="check the address of the store")
             migrate(db, stated, migrations("postgres"))
@@ -146,34 +159,34 @@ class PostgresStore:
                 if seq > version and seq not in here:
                     here[seq] = key[:PLACE_BYTES]
                     del apart[key]
+        parameters: Parameters = [(TEXT, session), (INTEGER, _clamped(version, -1))]
         if self._single and len(entries) == 1 and not (last_views or files or apart):
-            statement, parameters = "append_one", _single(session, entries[0], *packed[0], here.get(version + 1, b""))
+            statement = "append_one"
+            parameters += _single(entries[0], *packed[0], here.get(version + 1, b""))
         else:
             statement = "append_with_places" if self._placed else "append"
-            parameters = {
-                "session": session,
-                "version": version,
-                "seqs": [entry.seq for entry in entries],
-                "parents": [entry.parent for entry in entries],
-                "kinds": [entry.kind for entry in entries],
-                "ids": [entry.id for entry in entries],
-                "times": [entry.at for entry in entries],
-                "metas": [meta for meta, _ in packed],
-                "hashes": [entry.hash for entry in entries],
-                "body_hashes": [entry.body_hash for entry in entries],
-                "bodies": [body for _, body in packed],
-                "snapshot_seqs": list(last_views),
-                "snapshots": list(last_views.values()),
-                "blob_ids": [id for id, _ in files],
-                "blobs": [data for _, data in files],
-                "places": [here.get(entry.seq, b"") for entry in entries],
-                "place_keys": list(apart),
-                "place_seqs": list(apart.values()),
-            }
+            parameters += [
+                (INTEGERS, [entry.seq for entry in entries]),
+                (INTEGERS, [entry.parent for entry in entries]),
+                (TEXTS, [entry.kind for entry in entries]),
+                (TEXTS, [entry.id for entry in entries]),
+                (FLOATS, [entry.at for entry in entries]),
+                (BYTE_STRINGS, [meta for meta, _ in packed]),
+                (BYTE_STRINGS, [entry.hash for entry in entries]),
+                (BYTE_STRINGS, [entry.body_hash for entry in entries]),
+                (BYTE_STRINGS, [body for _, body in packed]),
+                *([(BYTE_STRINGS, [here.get(entry.seq, b"") for entry in entries])] if self._placed else []),
+                (INTEGERS, last_views),
+                (BYTE_STRINGS, last_views.values()),
+                (TEXTS, [id for id, _ in files]),
+                (BYTE_STRINGS, [data for _, data in files]),
+                (BYTE_STRINGS, apart),
+                (INTEGERS, apart.values()),
+            ]
         end, lost = self._connections.deadline(), False
         while True:
             try:
-                self._append(session, version, statement, parameters)
+                self._append(session, version, entries, self._sql[statement], parameters)
                 break
             except StoreError as error:
                 if not (lost and isinstance(error, ConflictError)):
@@ -202,21 +215,21 @@ class PostgresStore:
             if not done or not is_lost(error) or latest is None or not self._is_written(*latest):
                 raise
 
-    def _append(self, session: str, version: int, statement: str, parameters: Mapping[str, Any]) -> None:
+    def _append(
+        self, session: str, version: int, entries: Sequence[Entry], statement: str, parameters: Parameters
+    ) -> None:
         try:
             with self._connections.connection() as db:
-                rows = execute(db, self._sql[statement], parameters)
+                found = None if "\0" in session else ask(db, statement, parameters)
         except StoreError as error:
             if isinstance(error.__cause__, psycopg.errors.UniqueViolation):
                 # Somebody else's entries may have the ids of these, as both were given by the same numbers.
                 info = self.info(session)
                 if info is not None and info.version != version:
                     raise ConflictError(session, version, info.version) from None
-                ids = parameters.get("ids") or [parameters["id"]]
-                if taken := self._run("taken_ids", session=session, ids=ids):
+                if taken := self._run("taken_ids", session=session, ids=[entry.id for entry in entries]):
                     raise duplicate(session, taken[0][0]) from None
             raise
-        found = rows[0][0] if rows else None
         if found is None:
             raise no_session(session)
         if found != version:
@@ -387,21 +400,19 @@ class PostgresStore:
         return self._connections.run(self._sql[statement], parameters)
 
 
-def _single(session: str, entry: Entry, meta: bytes, body: bytes, place: bytes) -> dict[str, object]:
+def _single(entry: Entry, meta: bytes, body: bytes, place: bytes) -> Parameters:
     """Return the parameters of an entry that is appended alone."""
-    return {
-        "session": session,
-        "version": entry.seq - 1,
-        "parent": entry.parent,
-        "kind": entry.kind,
-        "id": entry.id,
-        "at": entry.at,
-        "meta": meta,
-        "hash": entry.hash,
-        "body_hash": entry.body_hash,
-        "body": body,
-        "place": place,
-    }
+    return [
+        (INTEGER, entry.parent),
+        (TEXT, entry.kind),
+        (TEXT, entry.id),
+        (FLOAT, entry.at),
+        (BYTES, meta),
+        (BYTES, entry.hash),
+        (BYTES, entry.body_hash),
+        (BYTES, body),
+        (BYTES, place),
+    ]
 
 
 def _clamped(number: int, lowest: int = 0) -> int:

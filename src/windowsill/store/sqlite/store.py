@@ -16,6 +16,7 @@ from windowsill.errors import ConflictError, DamagedError, LockedError, StoreErr
 from windowsill.history.entries import COMMON, Entry, Kind
 from windowsill.store import BUSY_SECONDS, MOST_PLACES, Lock, Place, SessionInfo, StoreInfo
 from windowsill.store.base import (
+    MAX_SEQ,
     check_batch,
     check_extras,
     check_name,
@@ -80,9 +81,6 @@ BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 SHORT = 1_000
 """Entries that are walked faster than an index over all entries of a session is compared with them."""
-
-MAX_SEQ = 2**32 - 1
-"""The last number an entry can have: it is half of the key of its body."""
 
 
 class SQLiteStore:

@@ -1,24 +1,11 @@
 -- name: append
-SELECT windowsill.append_1(
-    %(session)s, %(version)s, %(seqs)b::bigint[], %(parents)b::bigint[], %(kinds)s::text[], %(ids)s::text[],
-    %(times)b::float8[], %(metas)b::bytea[], %(hashes)b::bytea[], %(body_hashes)b::bytea[], %(bodies)b::bytea[],
-    %(snapshot_seqs)b::bigint[], %(snapshots)b::bytea[], %(blob_ids)s::text[], %(blobs)b::bytea[],
-    %(place_keys)b::bytea[], %(place_seqs)b::bigint[]
-);
+SELECT windowsill.append_1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17);
 
 -- name: append_with_places
-SELECT windowsill.append_2(
-    %(session)s, %(version)s, %(seqs)b::bigint[], %(parents)b::bigint[], %(kinds)s::text[], %(ids)s::text[],
-    %(times)b::float8[], %(metas)b::bytea[], %(hashes)b::bytea[], %(body_hashes)b::bytea[], %(bodies)b::bytea[],
-    %(places)b::bytea[], %(snapshot_seqs)b::bigint[], %(snapshots)b::bytea[], %(blob_ids)s::text[], %(blobs)b::bytea[],
-    %(place_keys)b::bytea[], %(place_seqs)b::bigint[]
-);
+SELECT windowsill.append_2($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18);
 
 -- name: append_one
-SELECT windowsill.append_3(
-    %(session)s, %(version)b, %(parent)b, %(kind)s, %(id)s, %(at)b, %(meta)b, %(hash)b, %(body_hash)b, %(body)b,
-    %(place)b
-);
+CALL windowsill.append_4($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11);
 
 -- name: wait_for_turn
 SELECT pg_advisory_xact_lock(hashtextextended(%(session)s, 0));
