@@ -7,6 +7,7 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
+import threading
 from pathlib import Path
 
 import pytest
@@ -177,6 +178,23 @@ def test_another_process_holds_the_file_for_too_long(store: SQLiteStore):
     assert everything(store) == chain(1)
     other.close()
     hurried.close()
+
+
+def test_who_is_interrupted_at_the_beginning_leaves_no_transaction(store: SQLiteStore, monkeypatch):
+    """The next write begins one of its own."""
+    calls = iter((threading.get_ident(), None))
+
+    def interrupted() -> int:
+        if (found := next(calls)) is None:
+            raise KeyboardInterrupt
+        return found
+
+    with monkeypatch.context() as patched:
+        patched.setattr("windowsill.store.sqlite.connections.threading.get_ident", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            store.append("s", 0, chain(1))
+    store.append("s", 0, chain(1))
+    assert everything(store) == chain(1)
 
 
 def test_a_value_that_sqlite_cannot_keep(store: SQLiteStore):

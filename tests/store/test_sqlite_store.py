@@ -1,5 +1,6 @@
 """What a call costs in SQLite does not depend on how long the journal is."""
 
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -46,3 +47,15 @@ def test_the_cost_of_a_call_does_not_grow(tmp_path: Path, name: str):
         took.append(steps(store, lambda: CALLS[name](store, entries[-1])))  # noqa: B023 - called in this turn
         store.close()
     assert 0 < took[1] <= took[0] + 2
+
+
+@pytest.mark.parametrize(
+    ("statement", "values"), [("journal_end", 1), ("insert_entry", 9), ("move_tip", 5), ("insert_body", 3)]
+)
+def test_an_append_makes_no_table_on_the_way(tmp_path: Path, statement: str, values: int):
+    """No statement of an append has SQLite make a table for its own use, which takes longer than the row."""
+    with closing(SQLiteStore(tmp_path / "sessions.db")) as store, store._connections.reading() as db:
+        db.text_factory = bytes
+        steps = [row[1] for row in db.execute(f"EXPLAIN {store._sql[statement]}", (1,) * values)]
+    assert steps
+    assert b"OpenEphemeral" not in steps

@@ -118,7 +118,7 @@ def check_batch(session: str, version: int, entries: Sequence[Entry]) -> None:
             raise StoreError(
                 f"session {session!r}: entry {entry.id!r} {problem[0]}", remedy=problem[1], session=session
             )
-    if len({entry.id for entry in entries}) < len(entries):
+    if len(entries) > 1 and len({entry.id for entry in entries}) < len(entries):
         raise duplicate(session, Counter(entry.id for entry in entries).most_common(1)[0][0])
 
 
@@ -194,16 +194,12 @@ def _problem(expected: int, entry: Entry) -> tuple[str, str] | None:
         return f"has the parent {entry.parent}", "build on an earlier entry, or on 0"
     if entry.body is None:
         return "comes without its body", "read it with its body first"
-    if not _is_exact(entry.at):
-        return f"has the time {entry.at!r}", "give seconds as a float, neither infinite nor minus zero"
+    # It has to read back with the same `repr`, which is part of the entry's hash.
+    if type(at := entry.at) is not float or not math.isfinite(at) or (at == 0 and math.copysign(1, at) < 0):
+        return f"has the time {at!r}", "give seconds as a float, neither infinite nor minus zero"
     if not 0 < len(entry.id) <= MAX_NAME or not _is_plain(entry.id):
         return "has an id that cannot be kept", f"give 1 to {MAX_NAME} characters of text"
     return None
-
-
-def _is_exact(at: float) -> bool:
-    """Tell whether a time reads back with the same `repr`, which is part of the entry's hash."""
-    return type(at) is float and math.isfinite(at) and (at != 0 or math.copysign(1, at) > 0)
 
 
 def _is_plain(text: str) -> bool:

@@ -54,6 +54,9 @@ _FIRST = 0xC1
 """No JSON, no MessagePack and no UTF-8 begins with this byte: what begins with another is kept as it came."""
 _PLAIN, _DEFLATED, _ENCRYPTED, _META = (bytes((_FIRST, form)) for form in range(4))
 
+_TINY = 6
+"""Bytes below which nothing is shorter packed."""
+
 _LONG = 150
 """Bytes from which settings and facts are worth the time to pack them."""
 
@@ -170,13 +173,11 @@ class Packing:
         if not self._compress or not data:
             return data
         # Large blobs are the parts of outputs, which are searched whole: reading them is what counts.
-        packed = None if place.startswith(BLOB) and len(data) > _LARGE else _deflated(data)
-        return self._seal(packed, data, session, place)
+        packed = _plain(data) if len(data) > _LARGE and place.startswith(BLOB) else _packed(data)
+        return self._encrypted(packed, session, place)
 
-    def _seal(self, packed: bytes | None, data: bytes, session: str, place: str) -> bytes:
-        if packed is None:
-            packed = _PLAIN + data if data[:1] == _PLAIN[:1] else data
-        return packed if self.key is None or not data else _ENCRYPTED + self.key.encrypt(packed, session, place)
+    def _encrypted(self, packed: bytes, session: str, place: str) -> bytes:
+        return packed if self.key is None or not packed else _ENCRYPTED + self.key.encrypt(packed, session, place)
 
     def unpack(self, stored: bytes, session: str, place: str) -> bytes:
         """Return the bytes that were packed."""
@@ -209,7 +210,7 @@ class Packing:
     def _pack_meta(self, meta: bytes, session: str, place: str) -> bytes:
         if not self._metas:
             return self.hide(meta, session, place)
-        return self._seal(_deflated(meta, meta=True), meta, session, place)
+        return self._encrypted(_packed(meta, meta=True), session, place)
 
     def pack_blobs(self, session: str, blobs: Iterable[tuple[str, bytes]]) -> list[tuple[str, bytes]]:
         """Return what stands for blobs."""
@@ -319,16 +320,27 @@ def _found(data: bytes | None, session: str, place: str) -> bytes:
     return data
 
 
-def _deflated(data: bytes, *, meta: bool = False) -> bytes | None:
+def _packed(data: bytes, *, meta: bool = False) -> bytes:
     """Return compressed data, if that is shorter."""
+    size = len(data)
+    if size < _TINY:
+        return _plain(data)
+    level, bits, memory = 6, -zlib.MAX_WBITS, zlib.DEF_MEM_LEVEL
+    if meta and size < _SHORT:
+        bits, memory = -11, 3
+    elif size < _MIDDLE:
+        bits += 1
+    elif size > _LARGE:
+        level = 1
     form, words = (_META, _META_DICTIONARY) if meta else (_DEFLATED, _DICTIONARY)
-    level = 1 if len(data) > _LARGE else 6
-    bits, memory = zlib.MAX_WBITS - (len(data) < _MIDDLE), zlib.DEF_MEM_LEVEL
-    if meta and len(data) < _SHORT:
-        bits, memory = 11, 3
-    packer = zlib.compressobj(level, wbits=-bits, memLevel=memory, zdict=words)
+    packer = zlib.compressobj(level, zlib.DEFLATED, bits, memory, zlib.Z_DEFAULT_STRATEGY, words)
     packed = form + packer.compress(data) + packer.flush()
-    return packed if len(packed) < len(data) else None
+    return packed if len(packed) < size else _plain(data)
+
+
+def _plain(data: bytes) -> bytes:
+    """Return data as it came, marked if it begins as what is packed does."""
+    return _PLAIN + data if data[:1] == _PLAIN[:1] else data
 
 
 def _inflated(packed: bytes, words: bytes) -> bytes | None:

@@ -159,12 +159,14 @@ class SQLiteStore:
             key, found = row
             if found != version:
                 raise ConflictError(session, version, found)
-            self._insert(db, session, key, entries, packed)
+            if entries:
+                self._insert(db, session, key, entries, packed)
             if views:
                 db.executemany(self._sql["put_snapshot"], [(key, seq, data) for seq, data in views])
             if files:
                 db.executemany(self._sql["put_blob"], [(key, id, data) for id, data in files])
-            db.executemany(self._sql["put_place"], [(place, key, seq) for place, seq in places])
+            if places:
+                db.executemany(self._sql["put_place"], [(place, key, seq) for place, seq in places])
 
     def exclusive(self, session: str) -> AbstractContextManager[object]:  # noqa: ARG002 - one lock for all sessions
         """Keep everybody else from writing until the end; what this thread writes meanwhile is one transaction."""
@@ -362,28 +364,23 @@ class SQLiteStore:
         entries: Sequence[Entry],
         packed: Sequence[tuple[bytes, bytes]],
     ) -> None:
+        rows, bodies, jumps, rare = [], [], 0, 0
+        for e, (meta, body) in zip(entries, packed, strict=True):
+            rows.append((key, e.seq, e.parent, e.kind, e.id, e.at, meta, e.hash, e.body_hash))
+            if body:
+                bodies.append((key, e.seq, body))
+            jumps += e.parent != e.seq - 1
+            rare += e.kind not in COMMON
         try:
-            db.executemany(
-                self._sql["insert_entry"],
-                [
-                    (key, e.seq, e.parent, e.kind, e.id, e.at, meta, e.hash, e.body_hash)
-                    for e, (meta, _) in zip(entries, packed, strict=True)
-                ],
-            )
+            db.executemany(self._sql["insert_entry"], rows)
         except sqlite3.IntegrityError:
             ids = msgspec.json.encode([entry.id for entry in entries]).decode()
             taken = db.execute(self._sql["taken_ids"], (key, ids)).fetchone()
             if taken is None:
                 raise
             raise duplicate(session, taken[0]) from None
-        if entries:
-            last = entries[-1]
-            jumps = sum(entry.parent != entry.seq - 1 for entry in entries)
-            rare = sum(entry.kind not in COMMON for entry in entries)
-            db.execute(self._sql["move_tip"], (key, last.seq, last.hash, jumps, rare))
-        bodies = [(key, entry.seq, body) for entry, (_, body) in zip(entries, packed, strict=True) if body]
-        if bodies:
-            db.executemany(self._sql["insert_body"], bodies)
+        db.execute(self._sql["move_tip"], (key, entries[-1].seq, entries[-1].hash, jumps, rare))
+        db.executemany(self._sql["insert_body"], bodies)
 
     def _compare_index(self, which: str, session: str) -> None:
         """Make the indexes over entries anew, once, if one has other rows of this session than were written.

@@ -1,3 +1,7 @@
+-- part: is_rare
+-- As the index entry_rare has it, word for word: it is used for nothing else.
+e.kind <> 'message' AND e.kind <> 'call' AND e.kind <> 'usage' AND e.kind <> 'state'
+
 -- name: journal_end
 SELECT s.key, coalesce((SELECT max(e.seq) FROM entry AS e WHERE e.session = s.key), 0)
 FROM session AS s
@@ -17,9 +21,9 @@ SET seq = excluded.seq, hash = excluded.hash, jumps = jumps + excluded.jumps, ra
 -- name: is_rare_index_whole
 -- The kind is that of the row that the index leads to.
 SELECT t.rare = (
-    SELECT count(DISTINCT CASE WHEN i.kind NOT IN ('message', 'call', 'usage', 'state') THEN i.seq END)
-    FROM entry AS i INDEXED BY entry_rare
-    WHERE i.session = s.key AND i.kind NOT IN ('message', 'call', 'usage', 'state')
+    SELECT count(DISTINCT CASE WHEN e.kind NOT IN ('message', 'call', 'usage', 'state') THEN e.seq END)
+    FROM entry AS e INDEXED BY entry_rare
+    WHERE e.session = s.key AND /* is_rare */
 )
 FROM session AS s
 JOIN tip AS t ON t.session = s.key
@@ -81,7 +85,7 @@ FROM session AS s
 JOIN entry AS e INDEXED BY entry_rare ON e.session = s.key
 LEFT JOIN body AS b ON b.key = (e.session << 32) | e.seq
 WHERE s.id = ?1 AND e.seq BETWEEN ?2 AND ?3
-    AND e.kind NOT IN ('message', 'call', 'usage', 'state')
+    AND /* is_rare */
     AND (e.kind IN (SELECT value FROM json_each(?4)))
 ORDER BY e.seq;
 
@@ -91,7 +95,7 @@ SELECT e.seq, e.parent, e.kind, e.id, e.at, e.meta, NULL, e.hash, e.body_hash
 FROM session AS s
 JOIN entry AS e INDEXED BY entry_rare ON e.session = s.key
 WHERE s.id = ?1 AND e.seq BETWEEN ?2 AND ?3
-    AND e.kind NOT IN ('message', 'call', 'usage', 'state')
+    AND /* is_rare */
     AND (e.kind IN (SELECT value FROM json_each(?4)))
 ORDER BY e.seq;
 
