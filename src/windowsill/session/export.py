@@ -23,7 +23,7 @@ from windowsill.history.entries import ROOT, Entry
 from windowsill.history.head import call_meta
 from windowsill.history.view import message_meta
 from windowsill.journal.reader import CHUNK, JournalReader
-from windowsill.outputs import Outputs, OutputWriter, chunks
+from windowsill.outputs import Outputs, chunks
 from windowsill.outputs.parts import copies
 from windowsill.session.audit import is_blob
 from windowsill.session.export_redacted import Redaction, redact_pieces
@@ -211,17 +211,69 @@ def import_session(store: Store, lines: Iterable[bytes], id: str | None = None, 
     names it, and then nothing is imported. The file decides nothing about the user's keys, code and other sessions:
     unless it is `trusted`, settings that would (`config.trust`) are left out, and are stated when it is opened.
     """
+    # It is asked for here: it opens a session, which most that write a file never do.
+    from windowsill.session.acceptance import Acceptance  # noqa: PLC0415
+
     numbered = ((number, line) for number, line in enumerate(lines, 1) if line.strip())
     head = _read_head(next(numbered, None))
     if not trusted:
         head = msgspec.structs.replace(head, settings=limit_trust(head.settings, head.id)[0])
-    target = _Import(store, id or head.id, head)
+    name, created = id or head.id, False
     try:
-        target.run(numbered)
+        # Opened with what any file may state: a tokenizer's file of its own machine need not be here.
+        accepted = Acceptance(name, head.created, bytes(limit_trust(head.settings, name)[0]))
+        new: dict[str, bytes] = {}
+        blobs: dict[str, bytes] = {}
+        last, count = 1, 0
+        read = ((number, _read(line, number)) for number, line in numbered)
+        for ref, group in itertools.groupby(read, lambda pair: getattr(pair[1], "output", None)):
+            if ref is not None:
+                # At once: outputs are too large to wait until everything was checked.
+                created = created or _create(store, name, head)
+                last = _keep_output(store, name, ref, group)
+                continue
+            for last, found in group:
+                if isinstance(found, Blob):
+                    new[found.blob] = found.data
+                elif isinstance(found, Entry):
+                    accepted.take(found, new, last)
+                    count += 1
+                    blobs |= new
+                    new = {}
+        if count != head.entries:
+            what = f"line {last}: it ends after {count} of {head.entries} entries"
+            raise DamagedError(what, remedy=REMEDY)  # noqa: TRY301 - what was written goes again
+        entries = accepted.finish()
+        created = created or _create(store, name, head)
+        messages = (entry for entry in entries if entry.kind == "message")
+        places = [(key, entry.seq) for entry in messages for key in message_meta(entry.meta).places]
+        store.append(name, ROOT, entries, blobs=blobs.items(), places=places)
     except BaseException:
-        target.undo()
+        if created:
+            store.delete(name)
         raise
-    return target.id
+    return name
+
+
+def _create(store: Store, id: str, head: Head) -> bool:
+    """Make the session, which is not there before something is written."""
+    if not store.create(id, at=head.created, settings=bytes(head.settings)):
+        raise already_there(id)
+    return True
+
+
+def _keep_output(store: Store, id: str, ref: str, pieces: Iterable[tuple[int, object]]) -> int:
+    """Keep the output that these pieces are; return the number of the last line."""
+    line = 0
+    with Outputs(store, id).start() as writing:
+        for line, piece in pieces:  # noqa: B007 - the last one is used below
+            assert isinstance(piece, Piece)
+            writing.write(piece.data)
+        made = writing.finish()
+    if made.id != ref:
+        what = f"line {line + 1}: tool output {ref!r} before it is not what was written"
+        raise DamagedError(what, remedy=REMEDY, ref=ref)
+    return line
 
 
 def find_imported(
@@ -239,80 +291,6 @@ def find_imported(
     # The hash of an entry covers everything before it.
     same = not head.entries or (stored and isinstance(last, Entry) and stored[0].hash == last.hash)
     return name, "same" if same else "other"
-
-
-class _Import:
-    """A session on its way into a store: not there before something is written, and gone again if that fails."""
-
-    def __init__(self, store: Store, id: str, head: Head) -> None:
-        self.id = id
-        self._store = store
-        self._head = head
-        self._created = False
-        self._ref = ""
-        self._writing: OutputWriter | None = None
-
-    def undo(self) -> None:
-        """Remove what was written."""
-        if self._created:
-            self._store.delete(self.id)
-
-    def run(self, numbered: Iterable[tuple[int, bytes]]) -> None:
-        """Check every line, then write the entries."""
-        # It is asked for here: it opens a session, which most that write a file never do.
-        from windowsill.session.acceptance import Acceptance  # noqa: PLC0415
-
-        # Opened with what any file may state: a tokenizer's file of its own machine need not be here.
-        accepted = Acceptance(self.id, self._head.created, bytes(limit_trust(self._head.settings, self.id)[0]))
-        new: dict[str, bytes] = {}
-        blobs: dict[str, bytes] = {}
-        last, count = 1, 0
-        for last, line in numbered:
-            found = _read(line, last)
-            if isinstance(found, Piece):
-                self._take(found, last)
-                continue
-            self._end_output(last)
-            if isinstance(found, Blob):
-                new[found.blob] = found.data
-                continue
-            accepted.take(found, new, last)
-            count += 1
-            blobs |= new
-            new = {}
-        if count != self._head.entries:
-            what = f"line {last}: it ends after {count} of {self._head.entries} entries"
-            raise DamagedError(what, remedy=REMEDY)
-        self._end_output(last)
-        entries = accepted.finish()
-        self._create()
-        places = [
-            (key, entry.seq) for entry in entries if entry.kind == "message" for key in message_meta(entry.meta).places
-        ]
-        self._store.append(self.id, ROOT, entries, blobs=blobs.items(), places=places)
-
-    def _take(self, piece: Piece, line: int) -> None:
-        """Keep a piece of an output at once: outputs are too large to wait until everything was checked."""
-        if piece.output != self._ref or self._writing is None:
-            self._end_output(line)
-            self._create()
-            self._ref, self._writing = piece.output, Outputs(self._store, self.id).start()
-        self._writing.write(piece.data)
-
-    def _end_output(self, line: int) -> None:
-        if self._writing is None:
-            return
-        made, wanted = self._writing.finish(), self._ref
-        self._ref, self._writing = "", None
-        if made.id != wanted:
-            what = f"line {line}: tool output {wanted!r} before it is not what was written"
-            raise DamagedError(what, remedy=REMEDY, ref=wanted)
-
-    def _create(self) -> None:
-        if not self._created:
-            if not self._store.create(self.id, at=self._head.created, settings=bytes(self._head.settings)):
-                raise already_there(self.id)
-            self._created = True
 
 
 def already_there(id: str) -> InputError:
