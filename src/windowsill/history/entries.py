@@ -180,16 +180,11 @@ def pieces(message: Message) -> tuple[bytes, ...]:
     words = "".join([block.text for block in message.blocks if isinstance(block, Text)]).strip()
     found: list[list[Any]] = [["text", words]] if words else []
     for block in message.blocks:
-        match block:
-            case Text() | Reasoning():
-                pass
-            case ToolUse():
-                found.append(["call", _given(block.id), block.name, _plain(block.arguments)])
-            case ToolResult():
-                content = [_content(inner) for inner in block.content]
-                found.append(["result", _given(block.tool_use_id), block.is_error, content])
-            case _:
-                found.append(_content(block))
+        if not isinstance(block, Text | Reasoning):
+            content = _content(block)
+            if isinstance(block, ToolUse | ToolResult):
+                content[1] = _given(content[1])
+            found.append(content)
     return tuple([hashlib.blake2b(_pack([message.role, each]), digest_size=16).digest() for each in found])
 
 

@@ -392,7 +392,7 @@ class Proxy:
         if exchange is None:
             pieces = self._passed(response, call)
         elif exchange.streams(response.status_code, response.headers.get("content-type", "")):
-            pieces = self._heard(response, call, exchange, owner)
+            pieces = self._passed(response, call, StreamCopy(exchange, owner))
         else:
             pieces = self._whole(response, call, exchange)
         headers = forwarded([(name.lower(), value) for name, value in response.headers.raw])
@@ -418,29 +418,25 @@ class Proxy:
             taken = 1_000 * (time.monotonic() - call.began)
             log.info("%s %s %d %.0f ms", call.method, call.path, response.status_code, taken)
 
-    async def _passed(self, response: httpx2.Response, call: _Call) -> AsyncIterator[bytes]:
-        """Yield the bytes of an answer as they come."""
-        async with self._logged(response, call):
-            async for piece in self._bytes(response):
-                yield piece
-
-    async def _heard(
-        self, response: httpx2.Response, call: _Call, exchange: Exchange, owner: str
+    async def _passed(
+        self, response: httpx2.Response, call: _Call, kept: StreamCopy | None = None
     ) -> AsyncIterator[bytes]:
-        """Yield the bytes of a stream as they come, and record a copy when all are there.
+        """Yield the bytes of an answer as they come; record the copy of a stream, where it has one, when all are there.
 
         Reading them takes longer than passing them on, so nobody waits for it but the next request of this owner. A
         client that goes away ends this: what came so far is recorded all the same.
         """
-        kept = StreamCopy(exchange, owner)
-        self._copies.add(kept)
+        if kept is not None:
+            self._copies.add(kept)
         try:
             async with self._logged(response, call):
                 async for piece in self._bytes(response):
-                    kept.pieces.append(piece)
+                    if kept is not None:
+                        kept.pieces.append(piece)
                     yield piece
         finally:
-            self._record(kept)
+            if kept is not None:
+                self._record(kept)
 
     async def _whole(self, response: httpx2.Response, call: _Call, exchange: Exchange) -> AsyncIterator[bytes]:
         """Yield an answer that is no stream, recorded: whoever has it may ask on at once."""

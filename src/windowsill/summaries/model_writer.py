@@ -362,23 +362,23 @@ class Chain:
         room = min(brief.room or int(material.tokens * UNLIMITED_SHARE), material.tokens - 1)
         most = min(room + brief.record, material.tokens - 1)
         share = room if brief.style == "state" else max(1, int(room * MODEL_SHARE))
-        try:
-            written = _checked(await self._model.awrite(msgspec.structs.replace(brief, room=share), material))
-            return self._join(brief, material, written, room, most)
-        except UnusableError as fault:
-            notes = fault.notes or (note("", fault.kind, fault.what),)
-            return self._by_code(brief, material, notes, fault.usage)
-        except Exception as error:  # noqa: BLE001 whatever a writer raises, a turn goes on
-            return self._by_code(brief, material, (note("", "failed", f"the writer raised {type(error).__name__}"),))
+        written = await self._ask(msgspec.structs.replace(brief, room=share), material)
+        if not written.text:
+            return self._by_code(brief, material, written.notes, written.usage)
+        return self._join(brief, material, written, room, most)
 
     async def _write_beside(self, brief: Brief, material: Material) -> Written:
         """Write the model's words alone, within their room; nothing, and a note, when it gives none."""
+        written = msgspec.structs.replace(await self._ask(brief, material), digest={})
+        if not written.text or material.count(written.text) <= brief.room:
+            return written
+        too_long = note("", "too-long", f"the text has more than {brief.room:,} tokens")
+        return msgspec.structs.replace(written, text="", notes=(*written.notes, too_long))
+
+    async def _ask(self, brief: Brief, material: Material) -> Written:
+        """Return what the model writes; without a text, and with a note, when it gives none."""
         try:
-            written = _checked(await self._model.awrite(brief, material))
-            if material.count(written.text) <= brief.room:
-                return msgspec.structs.replace(written, digest={})
-            too_long = note("", "too-long", f"the text has more than {brief.room:,} tokens")
-            return msgspec.structs.replace(written, text="", digest={}, notes=(*written.notes, too_long))
+            return _checked(await self._model.awrite(brief, material))
         except UnusableError as fault:
             notes = fault.notes or (note("", fault.kind, fault.what),)
             return Written(text="", writer=self.name, notes=notes, usage=fault.usage)
