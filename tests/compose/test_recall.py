@@ -8,8 +8,8 @@ from support.conversations import result, text_block, use
 from support.examples import examples
 from support.sessions import TASK, kept, opened, problems, turn
 from windowsill.errors import StoreError
+from windowsill.history.proposals import RECALL
 from windowsill.store.memory import MemoryStore
-from windowsill.summaries.frame import RECALL
 
 pytestmark = pytest.mark.unit
 

@@ -4,10 +4,10 @@ import json
 
 import pytest
 
+from windowsill.history.proposals import frame
 from windowsill.messages import Image, Message, Text, ToolResult, ToolUse, text_message
 from windowsill.summaries.collect import Failures, Outcome, collect, is_fault, is_refused, read_outcome
 from windowsill.summaries.digest import CAPS, Command, Digest, Failure, File, Quote, Task, merge
-from windowsill.summaries.frame import frame
 
 pytestmark = pytest.mark.unit
 

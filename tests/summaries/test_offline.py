@@ -12,10 +12,10 @@ from support.conversations import broken_anthropic, broken_openai
 from support.examples import examples
 from windowsill import providers
 from windowsill.history.folds import Brief
+from windowsill.history.proposals import frame, unframe
 from windowsill.messages import Message, Text, ToolResult, ToolUse, text_message
 from windowsill.summaries import Material, Writer
 from windowsill.summaries.digest import CAPS, load, merge_stored
-from windowsill.summaries.frame import frame, unframe
 from windowsill.summaries.offline import LARGEST, Offline
 from windowsill.tokens import counter
 

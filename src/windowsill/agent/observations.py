@@ -15,6 +15,7 @@ import msgspec
 
 from windowsill.agent.tools import EngineTool, Outcome
 from windowsill.compose.payload import FoldMade
+from windowsill.history.proposals import unframe
 from windowsill.history.view import View
 from windowsill.messages import GREP_TOOL, OWN_TOOLS, SEARCH_TOOL
 from windowsill.providers.wire import escape_halves
@@ -32,7 +33,6 @@ from windowsill.state.layers import (
     Turn,
 )
 from windowsill.state.tools.projection import category_of
-from windowsill.summaries.frame import unframe
 from windowsill.summaries.tool_calls import recognise
 from windowsill.text import cut_middle, shorten
 

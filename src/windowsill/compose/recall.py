@@ -14,11 +14,11 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
+from windowsill.history.proposals import frame_recalled
 from windowsill.history.view import Item, View
 from windowsill.messages import ORIGIN, Message, Origin, text_message
 from windowsill.providers.convert import message_text
 from windowsill.search import Archive, Found
-from windowsill.summaries.frame import frame_recalled
 from windowsill.summaries.quotes import find_identifiers
 
 LARGEST_STEP = 8_000

@@ -19,7 +19,7 @@ from windowsill.budget import Budget
 from windowsill.compose.payload import RequestSpec
 from windowsill.errors import FoldError, WindowsillError, log
 from windowsill.history.folds import MessageSpan, Proposal, Span, StandIn
-from windowsill.history.proposals import Facts, check_plan, describe, hide
+from windowsill.history.proposals import Facts, check_plan, describe, frame, hide
 from windowsill.history.view import Item, View
 from windowsill.messages import ORIGIN, Message, Origin, Text, text_message
 from windowsill.strategies.base import MARKED
@@ -406,7 +406,6 @@ def _recorded(
     view: View, span: MessageSpan, stand_in: Message, digest: Digest, room: int, details: int
 ) -> tuple[MessageSpan, Message]:
     """Return the span with a record as a text of at most `room` tokens; as it was where there is none to tell."""
-    from windowsill.summaries.frame import frame
     from windowsill.summaries.offline import lay_out
 
     facts = msgspec.convert(span.facts, Facts)
@@ -472,8 +471,6 @@ def fill(view: View, proposal: Proposal, texts: Sequence[Written | None]) -> Dra
     for place, (span, written) in enumerate(zip(proposal.spans, texts, strict=True)):
         if written is None or not isinstance(span, MessageSpan):
             continue
-        from windowsill.summaries.frame import frame
-
         notes += [f"{proposal.strategy}: {note}" for note in (*written.notes, *_cost(written))]
         metadata = {ORIGIN: Origin.SUMMARY, "writer": written.writer}
         stand_in = text_message("user", frame(written.text, source=written.writer), metadata=metadata)

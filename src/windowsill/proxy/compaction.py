@@ -14,9 +14,9 @@ from urllib.parse import urlsplit
 import msgspec
 
 from windowsill import providers
+from windowsill.history.proposals import frame
 from windowsill.proxy.callers import read_or
 from windowsill.session.handoff import record_of
-from windowsill.summaries.frame import frame
 
 TRIGGER = "compaction_trigger"
 """The type of the last item of a request that asks for nothing but a compaction."""

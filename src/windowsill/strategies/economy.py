@@ -16,7 +16,7 @@ import msgspec
 
 from windowsill.budget import Budget, WriterPrices
 from windowsill.history.folds import Brief, MessageSpan, Proposal
-from windowsill.history.proposals import describe, gather, hide
+from windowsill.history.proposals import describe, frame, gather, hide
 from windowsill.history.view import Item, Unit, View
 from windowsill.messages import ORIGIN, Block, Message, Origin, Reasoning, Text, text_of
 from windowsill.strategies.base import (
@@ -35,7 +35,6 @@ from windowsill.strategies.masks import EXEMPT, LARGEST_PLACEHOLDER, Masker, mas
 from windowsill.strategies.working_set import FACTS, Rooms, Sight, Written, calls_before, collect, write
 from windowsill.summaries.collect import collect_hidden, collect_untold
 from windowsill.summaries.digest import DIGEST, Digest, dump, merge, only_record
-from windowsill.summaries.frame import frame
 from windowsill.summaries.offline import lay_out, write_work
 
 Action: TypeAlias = Literal["wait", "mask", "add", "join"]

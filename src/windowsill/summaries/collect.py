@@ -10,6 +10,7 @@ import msgspec
 
 from windowsill import shell
 from windowsill.history.entries import own_words
+from windowsill.history.proposals import unframe
 from windowsill.history.view import Item, View
 from windowsill.messages import Image, Message, Origin, Text, ToolResult, ToolUse, text_of
 from windowsill.providers.convert import is_web
@@ -38,7 +39,6 @@ from windowsill.summaries.digest import (
     task_key,
     without_told,
 )
-from windowsill.summaries.frame import unframe
 from windowsill.summaries.quotes import (
     LARGEST_SCAN,
     REMINDER,

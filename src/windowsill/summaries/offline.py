@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 
 from windowsill.history.folds import Brief, Style
+from windowsill.history.proposals import frame
 from windowsill.summaries import Material, Writer, Written
 from windowsill.summaries.collect import REJECTED, collect
 from windowsill.summaries.digest import (
@@ -32,7 +33,6 @@ from windowsill.summaries.digest import (
     dump,
     load,
 )
-from windowsill.summaries.frame import frame
 from windowsill.summaries.schema_fill import fill
 from windowsill.text import cut_between_words, cut_middle, one_line
 

@@ -5,7 +5,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from windowsill.history.entries import is_own
-from windowsill.summaries.frame import TAG, Framed, frame, unframe
+from windowsill.history.proposals import TAG, Framed, frame, unframe
 
 pytestmark = pytest.mark.unit
 
