@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from windowsill.state import State
     from windowsill.store import Store, open_store
     from windowsill.strategies import Plan, Strategy
-    from windowsill.strategies.manager import ContextManager
+    from windowsill.strategies.registry import ContextManager
 
 
 __version__ = "0.1.0"
@@ -52,7 +52,7 @@ _MODULES = {
     "state": "State",
     "store": "Store open_store",
     "strategies": "Plan Strategy",
-    "strategies.manager": "ContextManager",
+    "strategies.registry": "ContextManager",
 }
 _HOMES = {name: module for module, names in _MODULES.items() for name in names.split()}
 

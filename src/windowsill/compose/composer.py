@@ -43,8 +43,7 @@ from windowsill.journal.writer import JournalWriter
 from windowsill.messages import READ_TOOL, Message, Usage
 from windowsill.models import record_usage
 from windowsill.strategies import ProviderRequestFields, Strategy, foldable_units
-from windowsill.strategies.manager import Managed
-from windowsill.strategies.registry import guarded
+from windowsill.strategies.registry import Managed, guarded
 from windowsill.strategies.sliding_window import SlidingWindow
 from windowsill.telemetry import names
 from windowsill.tokens import Weight

@@ -19,7 +19,7 @@ from windowsill.history.view import View
 from windowsill.journal.writer import JournalWriter
 from windowsill.messages import Message, Origin
 from windowsill.store.memory import MemoryStore
-from windowsill.strategies.manager import Managed
+from windowsill.strategies.registry import Managed
 from windowsill.strategies.sliding_window import SlidingWindow
 
 if TYPE_CHECKING:

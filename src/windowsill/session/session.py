@@ -38,8 +38,7 @@ from windowsill.store import Store, open_store
 from windowsill.store.base import check_name
 from windowsill.store.memory import MemoryStore
 from windowsill.strategies import Strategy
-from windowsill.strategies.manager import ContextManager
-from windowsill.strategies.registry import check_found
+from windowsill.strategies.registry import ContextManager, check_found
 from windowsill.telemetry import names
 from windowsill.tokens import register
 

@@ -16,8 +16,7 @@ from windowsill.budget import Budget
 from windowsill.errors import InputError, SettingError
 from windowsill.history.view import View
 from windowsill.strategies.base import Plan, Strategy, tokens_freed
-from windowsill.strategies.manager import Managed
-from windowsill.strategies.registry import get
+from windowsill.strategies.registry import Managed, get
 from windowsill.text import type_name
 
 JOINT = "+"

@@ -8,8 +8,8 @@ from __future__ import annotations
 import functools
 import importlib
 import re
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar, get_args
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, get_args, runtime_checkable
 
 import msgspec
 
@@ -20,7 +20,6 @@ from windowsill.errors import InputError, NotFoundError, SettingError, StoreErro
 from windowsill.history.folds import Proposal
 from windowsill.history.view import Item, View
 from windowsill.strategies.base import Plan, ProviderRequestFields, Strategy
-from windowsill.strategies.manager import ContextManager, Managed, is_manager
 from windowsill.strategies.sliding_window import SlidingWindow
 
 if TYPE_CHECKING:
@@ -118,6 +117,40 @@ def _checked(plan: object) -> Plan:
         if not isinstance(values, (tuple, list)) or not all(isinstance(value, kind) for value in values):
             raise InputError(f"its plan's {field} are {values!r:.80}", remedy=f"give a tuple of {kind.__name__}")
     return plan
+
+
+# A whole context manager in the place of a strategy: it composes what is sent, and the composer keeps its promises.
+
+
+@runtime_checkable
+class ContextManager(Protocol):
+    """Decides what a model sees. Windowsill's own is `Manager`; a program may bring another."""
+
+    async def compose_payload(
+        self, system_prompt: Any, history: Sequence[Any], tools: Sequence[Any], rag_context: str | None = None
+    ) -> Any:
+        """Compose what to send now: a list of messages, a request body, or a `Payload`."""
+
+    async def on_turn_complete(self, history: Sequence[Any]) -> None:
+        """Do, after a turn, the work that no turn should wait for."""
+
+
+class Managed(Strategy):
+    """Lets a context manager compose; where that fails or does not fit, the sliding window plans."""
+
+    def __init__(self, manager: ContextManager, *, name: str = "", source: str = "") -> None:
+        self.manager = manager
+        self.name = name or str(getattr(manager, "name", "") or type(manager).__name__)
+        self.source = source
+
+    def plan(self, view: View, budget: Budget) -> Plan:
+        """Hide the oldest units, as the default does."""
+        return SlidingWindow().plan(view, budget)
+
+
+def is_manager(made: object) -> bool:
+    """Tell whether an object, or a class, has both calls of a context manager."""
+    return all(callable(getattr(made, call, None)) for call in ("compose_payload", "on_turn_complete"))
 
 
 GROUP = "windowsill"
