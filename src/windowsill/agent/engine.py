@@ -211,12 +211,8 @@ class Engine:
         self, task: str | None = None, *, criteria: Iterable[str | Criterion] = (), id: str = "", wait: float = 0.0
     ) -> Result:
         """Run a task like `run`, from code without an event loop or inside one."""
-
-        async def go() -> Result:
-            return await self.run(task, criteria=criteria, id=id, wait=wait)
-
         with from_thread.start_blocking_portal() as portal:
-            return portal.call(go)
+            return portal.call(partial(self.run, task, criteria=criteria, id=id, wait=wait))
 
     def cancel(self) -> None:
         """End the run: at once from the thread that runs it, else after the step at hand. It can be taken up again."""

@@ -18,6 +18,7 @@ from typing import Any
 
 import msgspec
 
+from windowsill.config.load import read_text
 from windowsill.errors import InputError
 from windowsill.state.changes import Change, Drop, Put, Set
 from windowsill.state.layers import (
@@ -142,10 +143,8 @@ def load_knowledge(folder: Path, state: State) -> list[Change]:
 
 
 def _preferences(file: Path) -> Iterator[Element]:
-    if (text := _text(file)) is None:
-        return
     try:
-        tables = tomllib.loads(text)
+        tables = tomllib.loads(_text(file))
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"{file} is not TOML: {error}", remedy="correct that line", place=str(file)) from None
     for category, table in tables.items():
@@ -159,7 +158,7 @@ def _preferences(file: Path) -> Iterator[Element]:
 
 def _skills(folder: Path) -> Iterator[Element]:
     for file in _files(folder, "*/SKILL.md", "*.md"):
-        fields, body = _front_matter(_text(file) or "")
+        fields, body = _front_matter(_text(file))
         name = fields.get("name") or (file.parent.name if file.name == "SKILL.md" else file.stem)
         steps = [bullet[1] for line in body.splitlines() if (bullet := _BULLET.match(line))] or body.split("\n\n")
         yield Skill(
@@ -172,7 +171,7 @@ def _skills(folder: Path) -> Iterator[Element]:
 
 def _templates(folder: Path) -> Iterator[Element]:
     for file in _files(folder, "*.md", "*.txt"):
-        fields, body = _front_matter(_text(file) or "")
+        fields, body = _front_matter(_text(file))
         name = fields.get("name") or file.stem
         yield Template(id=name, name=name, content=body.strip(), category=fields.get("category", ""))
 
@@ -193,15 +192,6 @@ def _front_matter(text: str) -> tuple[dict[str, str], str]:
     return {key.strip(): value.strip().strip("\"'") for key, _, value in pairs}, body.lstrip("-")
 
 
-def _text(file: Path) -> str | None:
-    """Read a file; `None` when there is none, and `InputError` for one that cannot be used."""
-    try:
-        with file.open("rb") as opened:
-            data = opened.read(MAX_BYTES + 1)
-        if len(data) > MAX_BYTES:
-            raise InputError(f"{file} is larger than {MAX_BYTES:,} bytes", remedy="split it", place=str(file))
-        return data.decode("utf-8-sig").replace("\r\n", "\n")
-    except FileNotFoundError:
-        return None
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{file} cannot be read: {error}", remedy="save it as UTF-8", place=str(file)) from None
+def _text(file: Path) -> str:
+    """Read a file; empty when there is none."""
+    return read_text(file, MAX_BYTES).replace("\r\n", "\n") if file.exists() else ""

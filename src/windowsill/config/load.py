@@ -65,15 +65,12 @@ def without_reach(settings: Settings, is_installed: Callable[[str], bool]) -> tu
     if not all(is_installed(stage.name) for stage in stages):
         found["strategy"] = plain.strategy
     elif any(WRITES in stage.settings for stage in stages):
-        found["strategy"] = write_stages(Stage(stage.name, _without_model(stage.settings)) for stage in stages)
+        kept = [{key: value for key, value in stage.settings.items() if key != WRITES} for stage in stages]
+        found["strategy"] = write_stages(Stage(stage.name, left) for stage, left in zip(stages, kept, strict=True))
     if settings.tokenizer is not None and re.search(r"[/\\]|\.json$", settings.tokenizer):
         found["tokenizer"] = None
     changed = {name: value for name, value in found.items() if value != getattr(settings, name)}
     return msgspec.structs.replace(settings, **changed), tuple(sorted(changed))
-
-
-def _without_model(settings: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in settings.items() if key != WRITES}
 
 
 def _texts(value: Any, key: str = "") -> Iterator[tuple[str, str]]:
@@ -357,7 +354,7 @@ def read_settings_file(path: Path) -> Source:
     import tomllib  # noqa: PLC0415  loaded on use: most sessions have no such file
 
     try:
-        values: Any = tomllib.loads(_text(path))
+        values: Any = tomllib.loads(read_text(path))
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"{path} is not TOML: {error}", remedy="correct that line", place=str(path)) from None
     except RecursionError:
@@ -371,7 +368,7 @@ def read_settings_file(path: Path) -> Source:
 
 def _read_plugin_file(path: Path) -> Source:
     try:
-        values = msgspec.json.decode(_text(path))
+        values = msgspec.json.decode(read_text(path))
     except (msgspec.DecodeError, RecursionError) as error:
         raise InputError(f"{path} is not JSON: {error}", remedy="correct it", place=str(path)) from None
     if not isinstance(values, dict):
@@ -379,9 +376,10 @@ def _read_plugin_file(path: Path) -> Source:
     return str(path), values
 
 
-def _text(path: Path) -> str:
+def read_text(path: Path, largest: int = LARGEST) -> str:
+    """Read a file of the user's; `InputError` for one that cannot be read, or is larger."""
     try:
-        return _bytes(path).decode("utf-8-sig")
+        return _bytes(path, largest).decode("utf-8-sig")
     except OSError as error:
         why = (error.strerror or str(error)).lower()
         raise InputError(f"{path} cannot be read: {why}", remedy="check the path", place=str(path)) from None
@@ -391,12 +389,12 @@ def _text(path: Path) -> str:
         raise InputError(f"{str(path)!r} is not a path", remedy="give the path of a file") from None
 
 
-def _bytes(path: Path) -> bytes:
+def _bytes(path: Path, largest: int = LARGEST) -> bytes:
     """Return the bytes of a file; `OSError` for one that is too large, such as an endless device."""
     with path.open("rb") as file:
-        data = file.read(LARGEST + 1)
-    if len(data) > LARGEST:
-        raise OSError(f"it is larger than {LARGEST:,} bytes")
+        data = file.read(largest + 1)
+    if len(data) > largest:
+        raise OSError(f"it is larger than {largest:,} bytes")
     return data
 
 

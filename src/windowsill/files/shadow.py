@@ -329,7 +329,7 @@ class Shadow:
         if done.returncode:
             told = (_FAILED.search(done.stderr) or [b"", done.stderr])[1].decode(errors="replace").strip()
             raise StoreError(
-                f"the files of {self.folder.path!r} cannot be recorded or read: git {_text(arguments[0])}: {told}",
+                f"the files of {self.folder.path!r} cannot be recorded or read: git {arguments[0]!s}: {told}",
                 remedy=f"if {str(self.repository)!r} is damaged, move it away: the next checkpoint begins a new one",
             )
         return done.stdout
@@ -409,10 +409,6 @@ def _refs(session: str) -> str:
 
 def _lines(paths: Iterable[bytes]) -> bytes:
     return b"".join(path.rstrip(b"/") + b"\0" for path in paths)
-
-
-def _text(value: str | bytes) -> str:
-    return value if isinstance(value, str) else os.fsdecode(value)
 
 
 def _stat(top: Path, path: bytes) -> os.stat_result | None:

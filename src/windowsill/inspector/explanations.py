@@ -10,13 +10,12 @@ from urllib.parse import quote
 import msgspec
 
 from windowsill.history.entries import Entry, on_path, within
-from windowsill.history.folds import BlockSpan, Fold, ends, unpack_stand_ins
+from windowsill.history.folds import BlockSpan, Fold, ends
 from windowsill.history.view import fold_meta, message_meta
 from windowsill.inspector.opened import OpenSession, OpenSessions
 from windowsill.inspector.window import PAGE, cut_text, describe_fold, index_of, preview, price
-from windowsill.messages import text_of
 from windowsill.search import Archive, Found
-from windowsill.session.audit import outer_fold
+from windowsill.session.audit import outer_fold, span_records
 from windowsill.session.branches import removed_spans
 from windowsill.tokens import Weight
 
@@ -82,31 +81,13 @@ def fold(opened: OpenSession, id: str, start: int = 0) -> dict[str, Any]:
     gone = (
         removed_spans(journal, path).get(entry.seq, set()) if on_path(path, entry.seq) else set(range(len(made.spans)))
     )
-    stand_ins = unpack_stand_ins(entry.body or b"")
-    spans = list(enumerate(made.spans))[start : start + MOST_SPANS]
-    scale = opened.session.view.scale
-    return {
-        **_describe(opened, entry, made, gone),
-        "parts": [
-            {
-                "span": number,
-                "first": journal.entry(ends(span)[0]).id,
-                "last": journal.entry(ends(span)[1]).id,
-                "messages": 1 if isinstance(span, BlockSpan) else span.hides,
-                "saved": scale.tokens(span.saves),
-                "active": number not in gone,
-                "block": span.block if isinstance(span, BlockSpan) else None,
-                "shown": cut_text(_words(stand_ins, number))["text"],
-            }
-            for number, span in spans
-        ],
-        "hidden": list(_hidden(opened, [ends(span) for _, span in spans], path)),
-    }
-
-
-def _words(stand_ins: Sequence[Any], number: int) -> str:
-    stand_in = stand_ins[number]
-    return text_of(stand_in.blocks) if stand_in is not None else ""
+    wanted = slice(start, start + MOST_SPANS)
+    parts = [
+        msgspec.structs.asdict(each) | {"span": each.number, "shown": cut_text(each.shown)["text"]}
+        for each in span_records(journal, entry, made, gone, wanted)
+    ]
+    hidden = _hidden(opened, [ends(span) for span in made.spans[wanted]], path)
+    return {**_describe(opened, entry, made, gone), "parts": parts, "hidden": list(hidden)}
 
 
 def _hidden(

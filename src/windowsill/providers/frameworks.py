@@ -55,13 +55,6 @@ _CONVERSE = frozenset(
 )
 """Blocks of Bedrock Converse, each named by the one field it has."""
 
-_CONVERSE_USAGE = {
-    "input": "inputTokens",
-    "output": "outputTokens",
-    "cache_write": "cacheWriteInputTokens",
-    "cache_read": "cacheReadInputTokens",
-}
-
 _ITEMS = ("to_input_items", "to_input_list", "to_input_item")
 """Methods by which the Agents SDK gives what may be sent again."""
 
@@ -70,7 +63,8 @@ class Converted(msgspec.Struct, frozen=True):
     """The messages of an object, each as a neutral message or in a provider's form, and what the call used."""
 
     messages: list[Any]
-    usage: Usage | None = None
+    usage: Any = None
+    """Read already, or as it came."""
     model: str | None = None
 
 
@@ -91,9 +85,8 @@ def convert(value: Any) -> Converted | None:
         message = _answer(value)
         content = [_converse_block(block) for block in message["content"]]
         used = value.get("usage") if message is not value else None
-        usage = {field: used.get(name) or 0 for field, name in _CONVERSE_USAGE.items()} if used else None
         spoken = {"role": message["role"], "content": [each for each in content if each is not None]}
-        return Converted([spoken], Usage(**usage) if usage else None)
+        return Converted([spoken], used or None)
     if _is_langchain(value):
         return _langchain(value)
     if _is_pydantic_ai(value):

@@ -260,7 +260,8 @@ def read_added(source: Any, *, format: str | None = None, default: str = AMBIGUO
         return Added([get(format or default).read_message(encode(source), "")])
     if (found := frameworks.convert(source)) is not None:
         added = _together([read_added(each, default=default) for each in found.messages])
-        return msgspec.structs.replace(added, usage=found.usage, model=found.model)
+        usage = None if found.usage is None else read_usage(found.usage)
+        return msgspec.structs.replace(added, usage=usage, model=found.model)
     if not isinstance(source, Mapping):
         made_for = sdk_format(type(source))
         if made_for not in DIALECTS:

@@ -119,9 +119,12 @@ def folds(journal: JournalWriter) -> list[FoldRecord]:
     ]
 
 
-def _fold_record(journal: JournalWriter, entry: Entry, fold: Fold, gone: set[int]) -> FoldRecord:
+def span_records(
+    journal: JournalWriter, entry: Entry, fold: Fold, gone: set[int], wanted: slice = slice(None)
+) -> tuple[SpanRecord, ...]:
+    """Describe the spans of a fold, whose entry was read with its body; `gone` are those that were undone."""
     stand_ins = unpack_stand_ins(entry.body or b"")
-    spans = tuple(
+    return tuple(
         SpanRecord(
             number=number,
             first=journal.entry(ends(span)[0]).id,
@@ -132,8 +135,12 @@ def _fold_record(journal: JournalWriter, entry: Entry, fold: Fold, gone: set[int
             block=span.block if isinstance(span, BlockSpan) else None,
             shown=text_of(stand_in.blocks) if stand_in is not None else "",
         )
-        for number, (span, stand_in) in enumerate(zip(fold.spans, stand_ins, strict=True))
+        for number, (span, stand_in) in list(enumerate(zip(fold.spans, stand_ins, strict=True)))[wanted]
     )
+
+
+def _fold_record(journal: JournalWriter, entry: Entry, fold: Fold, gone: set[int]) -> FoldRecord:
+    spans = span_records(journal, entry, fold, gone)
     return FoldRecord(
         id=entry.id,
         kind=fold.kind,

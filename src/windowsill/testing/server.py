@@ -17,8 +17,10 @@ from windowsill import providers
 from windowsill.errors import WindowsillError
 from windowsill.messages import Message, Request, Unknown, Usage, json_value
 from windowsill.providers import Problem
-from windowsill.testing.protocols import all_protocols
+from windowsill.testing.protocols.anthropic import AnthropicMessages
 from windowsill.testing.protocols.base import BAD_REQUEST, Answer, Outcome, Protocol, RefusedError, Route
+from windowsill.testing.protocols.gemini import Gemini
+from windowsill.testing.protocols.openai import OpenAIChat, OpenAIResponses
 from windowsill.testing.provider_rules import (
     Accounting,
     Managed,
@@ -157,7 +159,7 @@ class Server:
         """Breaks a streamed answer off after so many events."""
         self.accounting = Accounting(cache_minimum)
         self.signer = Signer(key, binds=binds_reasoning)
-        self._protocols = all_protocols(self.signer)
+        self._protocols = (AnthropicMessages(), OpenAIChat(), OpenAIResponses(self.signer), Gemini())
         self._failures: list[tuple[int, str]] = []
         self._numbers = count(1)
         self._lock = Lock()

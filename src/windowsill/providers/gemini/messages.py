@@ -104,7 +104,8 @@ class Gemini(Format):
         """Read a request body or a list of contents. `model` may be in it, but stands in the address of a request."""
         request = super().read_body(body)
         model = None if request.model is None else request.model.removeprefix("models/")
-        return msgspec.structs.replace(request, messages=read.link(request.messages), model=model)
+        linked = tuple(map(read.TurnLinker().link, request.messages))
+        return msgspec.structs.replace(request, messages=linked, model=model)
 
     def read_conversation(self, raw: bytes, where: str) -> tuple[Message, ...]:
         """Read `contents` as the SDK takes it: a list, one content, or text."""

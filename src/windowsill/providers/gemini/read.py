@@ -8,7 +8,7 @@ ids change; the bytes stay as they came.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from operator import is_
 from typing import Any
 
@@ -262,12 +262,6 @@ def _media(fields: Fields, raw: bytes, where: str) -> Image | Document:
 def _signature(fields: Fields, where: str) -> str | None:
     value = fields.get("thoughtSignature")
     return None if value is None else decode(text_decoder, value, f"{where}.thoughtSignature")
-
-
-def link(messages: Iterable[Message]) -> tuple[Message, ...]:
-    """Give the calls of each turn their numbers, and each response the id of its call."""
-    linker = TurnLinker()
-    return tuple(map(linker.link, messages))
 
 
 class TurnLinker(Linker):
