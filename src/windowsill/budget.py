@@ -140,6 +140,11 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True):
         return total - self.low
 
 
+MARKS = ("high", "low", "warn")
+PERCENT = 100
+"""A mark up to this number is meant as a share: as tokens, nearly every request would be above it."""
+
+
 def tokens_of(size: Size, window: int, setting: str) -> int:
     """Turn a size into tokens of this window; raise `SettingError` for what is not a size."""
     if isinstance(size, tuple) and size:
@@ -149,6 +154,8 @@ def tokens_of(size: Size, window: int, setting: str) -> int:
     if isinstance(size, bool) or not isinstance(size, (int, float)) or not math.isfinite(size) or size <= 0:
         raise SettingError(setting, size, "tokens above 0, or a share of the window between 0 and 1")
     if isinstance(size, int):
+        if setting in MARKS and size <= PERCENT:
+            raise SettingError(setting, size, f'a share such as "80%" or 0.8, or more than {PERCENT} tokens')
         return size
     if size > 1:
         raise SettingError(setting, size, 'a share up to 1.0, or tokens as a whole number ("80%" and 40_000 are clear)')

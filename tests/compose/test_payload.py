@@ -175,3 +175,14 @@ def test_sessions_and_payloads_say_what_they_hold():
         == f"<Session 'chat' for gpt-5: 1 messages in view, 0 hidden, {session.view.tokens()} of 400,000 tokens>"
     )
     assert repr(payload) == f"<Payload for gpt-5: 1 messages, {payload.tokens} of 4,000 tokens>"
+
+
+def test_a_report_is_printed_in_a_few_lines():
+    """What is in the request, what was folded for it and why; without a fold, what was decided."""
+    session = opened(budget=1_500)
+    talk(session, 30)
+    folded = str(session.compose_sync(system="mend it").report).splitlines()
+    assert folded[0].startswith(f"{session.calls[-1].tokens:,} of 1,500 tokens (system ")
+    assert [line.split(": ")[0].split()[0] for line in folded[2:]] == ["fold"]
+    assert "tokens passed" in folded[2]
+    assert str(session.compose_sync(system="mend it").report).splitlines()[-1].startswith("wait: ")

@@ -70,3 +70,34 @@ def test_a_found_file_does_not_import_code(folder):
     with pytest.raises(SettingError, match=r"windowsill\.toml: setting 'strategy' is 'beside:Own'"):
         Session.open("s", budget=4_000, store=":memory:")
     assert not (folder / "ran").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        (
+            "[strategies.msk]\nkeep = 3",
+            r"windowsill\.toml: setting 'strategies\.msk' .* give mask \(if that was meant\)",
+        ),
+        ("[strategies.condense]\nkeep = -1", r"windowsill\.toml: setting 'strategies\.condense\.keep' is -1"),
+        ("[strategies.condense]\nkep = 1", r"windowsill\.toml: setting 'strategies\.condense\.kep' is 1; give keep"),
+    ],
+)
+def test_tables_of_strategies_that_are_not_in_use_are_checked(folder, text, error):
+    """A table under a mistyped name would never be read, and nobody would know."""
+    (folder / "windowsill.toml").write_text(f'model = "gpt-5"\n{text}\n')
+    with pytest.raises(SettingError, match=error):
+        Session.open("s", store=":memory:")
+    (folder / "windowsill.toml").write_text(
+        'model = "gpt-5"\n[strategies.extract]\nroom = 0.1\n[strategies."my.own:S"]\nx = 1\n'
+    )
+    assert Session.open("s", store=":memory:").settings.model == "gpt-5"
+
+
+@pytest.mark.parametrize("mark", ["high", "low", "warn"])
+def test_a_mark_that_looks_like_percent_is_refused(mark):
+    """80 would be 80 tokens, and every request would be reduced."""
+    with pytest.raises(
+        SettingError, match=f'{mark}.* is 80; give a share such as "80%" or 0.8, or more than 100 tokens'
+    ):
+        Session.open("s", model="gpt-5", store=":memory:", **{mark: 80})

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import re
 
 import pytest
 
@@ -71,15 +72,20 @@ def test_a_context_manager_takes_an_agents_list():
     assert len(session.branches) == 1
 
 
-def test_a_filling_window_is_said_once_for_each_crossing(caplog):
-    """At the warning mark, not with every request above it."""
+def test_a_filling_window_is_said_once(caplog):
+    """At the warning mark, with what happens next; not with every request above it, nor each time it fills again."""
     session = opened(budget=3_000)
     with caplog.at_level(logging.WARNING, logger="windowsill"):
         at = fill(session, 1_900)
         session.compose_sync()
         fill(session, 2_000, start=at)
         session.compose_sync()
-    assert len([record for record in caplog.records if "of what fits" in record.message]) == 1
+        session.rewind(session.view.items[0].id)
+        session.compose_sync()
+        fill(session, 2_000, start=at + 100)
+        session.compose_sync()
+    (said,) = [record.message for record in caplog.records if "of what fits" in record.message]
+    assert re.search(r": 1,9\d\d tokens, 6\d% of what fits; it is reduced above 2,\d{3} at the latest$", said)
 
 
 def test_history_tells_calls_and_results_in_words():

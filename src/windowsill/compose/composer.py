@@ -578,9 +578,12 @@ class Composer:
         total = budget.fixed + view.tokens()
         above = bool(budget.warn) and total > budget.warn
         if above and not self._warned:
-            share = 100 * total // budget.limit
-            log.warning("session %s: %s tokens, %d%% of what fits", self.journal.session, f"{total:,}", share)
-        self._warned = above
+            # Once: a strategy that folds in time fills the window again and again.
+            self._warned = True
+            share, mark = 100 * total // budget.limit, f"above {budget.high:,} at the latest"
+            when = "now" if total > budget.high else mark
+            text = "session %s: %s tokens, %d%% of what fits; it is reduced %s"
+            log.warning(text, self.journal.session, f"{total:,}", share, when)
         if not above or total > budget.high or not self.summaries.prepares or spec.stateless or spec.strategy.priced:
             # A strategy that decides by prices has its texts written when it has decided to fold.
             return

@@ -343,6 +343,21 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     decision: dict[str, float | str] = {}
     """The decision, for this request, of a strategy that decides by figures, waiting included, with its figures."""
 
+    def __str__(self) -> str:
+        """Say in a few lines what is in the request and what was done for it."""
+        parts = ", ".join(f"{name} {tokens:,}" for name, tokens in self.parts.items() if tokens)
+        lines = [
+            f"{self.tokens:,} of {self.limit:,} tokens ({parts}); the window has {self.window:,}",
+            f"{self.messages} messages shown, {self.hidden} hidden; {self.stable:,} tokens begin as the last request",
+            *(f"fold {fold.id}: {fold.kind} by {fold.strategy}, {fold.messages} messages: {fold.reason}"
+              for fold in self.folds),
+            *(f"repair: {repair.what}" for repair in self.repairs),
+            *(f"note: {note}" for note in self.notes),
+        ]  # fmt: skip
+        if self.decision and not self.folds:
+            lines.append(f"{self.decision['action']}: {self.decision['why']}")
+        return "\n".join(lines)
+
 
 class FitResult(msgspec.Struct):
     """A view that fits, rendered, and what was done for it."""

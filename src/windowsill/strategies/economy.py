@@ -235,7 +235,7 @@ class Economy(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
                 why = f"masking {figures.batch:,} tokens of outputs {_worth(masks)} over {figures.calls:.0f} calls"
                 return figures.because(f"{why}, hiding {figures.hidden:,} tokens {_worth(gain)}", "mask")
         if must:
-            why = f"{figures.total:,} tokens passed {budget.high:,}: {figures.hidden:,} new ones are hidden"
+            why = f"{figures.total:,} tokens passed {budget.high:,}: {figures.hidden:,} that no fold covers are hidden"
         elif cold:
             why = f"the cache is cold after {figures.idle:,.0f} seconds: the request is written again anyway"
         else:

@@ -384,8 +384,21 @@ def _refusal(name: str, made: Any, values: Mapping[str, Any], error: Exception) 
 def check_found(loaded: Loaded) -> None:
     """Refuse a strategy by its path in a settings file that nobody named: importing it runs whatever lies there.
 
-    Names are those of strategies that somebody installed as such.
+    Names are those of strategies that somebody installed as such. Tables of settings are checked whether or not their
+    strategy is in use: a name that was mistyped would never be read.
     """
+    for name, table in loaded.tables.items():
+        origins = {f"{name}.{key}": loaded.origins.get(f"{TABLES}.{name}.{key}", CODE) for key in table}
+        try:
+            if not is_installed(name) and not re.search("[.:]", name):
+                raise SettingError.unknown(name, table, names(), table=TABLES)
+            if name in BUILT_IN:
+                get(name, table)
+        except SettingError as error:
+            if error.setting in origins:
+                raise error.at(origins[error.setting], f"{TABLES}.{error.setting}") from None
+            if not is_installed(name):
+                raise error.at(next(iter(origins.values()), TABLES)) from None
     place = loaded.origin("strategy")
     for stage in read_stages(loaded.settings.strategy) if place in loaded.found else ():
         if not is_installed(stage.name) and re.search("[.:]", stage.name):

@@ -386,14 +386,16 @@ def lay_out(
 def write_work(digest: Digest, room: int, count: Callable[[str], int]) -> str:
     """Write what was done last and what came of it, within `room` tokens.
 
-    The latest calls or commands have half of it, then the latest sentences of the assistant and the most telling ones.
+    The latest calls or commands have half of it, then the latest sentences of the assistant and the most telling ones;
+    those that differ from a later one in numbers and signs alone come last.
     """
     done = [_outcome(one) for one in digest.calls] + [_command(one) for one in digest.commands]
-    said = {_routine(one.text, ()): place for place, one in enumerate(digest.sentences)}
+    said, count_said = digest.sentences, len(digest.sentences)
+    latest = set({_routine(one.text, ()): place for place, one in enumerate(said)}.values())
     order = sorted(
-        said.values(), key=lambda place: (place < len(digest.sentences) - LATEST, -digest.sentences[place].score)
+        range(count_said), key=lambda place: (place not in latest, place < count_said - LATEST, -said[place].score)
     )
-    reported = [_note(digest.sentences[place]) for place in order]
+    reported = [_note(said[place]) for place in order]
     left = room - count(f"## {DONE_TITLE}\n")
     chosen: dict[str, tuple[int, int]] = {}
     for part, (lines, least) in enumerate(((done[-MOST_DONE:][::-1], left // 2), (reported, 0))):
