@@ -143,6 +143,14 @@ def test_calibration_changes_tokens_and_not_weights():
     assert scales.tokens(weight) == 17
 
 
+@pytest.mark.parametrize("text", ["", "hello world", '{"a": [1, 2], "b": "c"}', "f(x) = {x[0]; g(x)}", "日本語の文章"])
+def test_a_text_counts_as_the_message_that_it_would_be(text):
+    """Whatever kind it is of, and whatever was learned of each kind."""
+    learned = Calibration.starting({"prose": 1.3, "code": 1.7, "json": 0.9, "cjk": 2.1})
+    scales = scale("openai", calibration=learned)
+    assert scales.count(text) == scales.tokens(scales.weigh(text_message("user", text)))
+
+
 def test_bare_text_has_no_framing():
     """Text by itself weighs its words and nothing else."""
     assert scale("openai").weigh_text("hello world") == Weight(prose=2, bytes=13)

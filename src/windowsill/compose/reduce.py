@@ -115,11 +115,12 @@ def _by_strategy(
 ) -> Iterator[Proposal]:
     strategy = spec.strategy
     idle = 0
-    for _ in range(MOST_ROUNDS):
+    for number in range(MOST_ROUNDS):
         before = _total(view, budget)
         waiting = False
         try:
-            if not _is_due(view, budget, strategy):
+            # Whether the first is due was seen before.
+            if number and not _is_due(view, budget, strategy):
                 return
             with telemetry.span("plan", strategy=strategy.name, urgent=_over_tokens(view, budget)) as span:
                 plan = strategy.plan(view, budget)

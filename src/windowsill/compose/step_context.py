@@ -18,7 +18,6 @@ from windowsill.errors import WindowsillError
 from windowsill.history.folds import Proposal
 from windowsill.history.view import Item, View
 from windowsill.journal.writer import JournalWriter
-from windowsill.messages import text_message
 from windowsill.models import Model
 from windowsill.strategies import Strategy
 
@@ -90,8 +89,7 @@ class StepContext:
 
     def count(self, text: str) -> int:
         """Count the tokens of a text, as a message of its own."""
-        scale = self._journal.scale
-        return scale.tokens(scale.weigh(text_message("user", text)))
+        return self._journal.scale.count(text)
 
     @contextmanager
     def show_state(

@@ -415,11 +415,8 @@ def _recorded(
     def framed(text: str) -> Message:
         return msgspec.structs.replace(stand_in, blocks=(*earlier, Text(text=frame(f"{lead}\n\n{text}"))))
 
-    def count(text: str) -> int:
-        return view.tokens_of(view.weigh(text_message("user", text)))
-
     left = room - view.tokens_of(view.weigh(framed("")))
-    text = lay_out("summary", digest, left, count, details=details) if left > 0 else ""
+    text = lay_out("summary", digest, left, view.scale.count, details=details) if left > 0 else ""
     if not text:
         return span, stand_in
     told = hide(view, _hidden(view, span), facts, framed(text))
@@ -451,7 +448,7 @@ def _materials(view: View, proposal: Proposal, shared: Shared | None = None) -> 
         found[place] = Material(
             messages=tuple(readable(view, item) for item in items),
             tokens=view.tokens(*items),
-            count=lambda text: view.tokens_of(view.weigh(text_message("user", text))),
+            count=view.scale.count,
             digest=merge_stored(digests),
             shared=shared,
         )

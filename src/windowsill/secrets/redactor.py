@@ -107,8 +107,7 @@ SWITCH = "WINDOWSILL_ENTROPY"
 EXTRA = "extra"
 """The kind of what a user's own pattern finds."""
 
-_UNSEEN = r"\xc2\xad|\xe2\x80[\x8b-\x8d]|\xe2\x81\xa0|\xef\xbb\xbf"
-_INVISIBLE = re.compile(_UNSEEN.encode())
+_INVISIBLE = re.compile(rb"\xc2\xad|\xe2\x80[\x8b-\x8d]|\xe2\x81\xa0|\xef\xbb\xbf")
 """Soft hyphens, spaces and joiners without a width, and byte order marks, in UTF-8."""
 
 SIGN = re.compile(rb"\[secret: ([a-z0-9-]{1,32})\]")
@@ -147,11 +146,11 @@ def _hints() -> tuple[WordSet, list[int]]:
 
 
 @cache
-def _suspect() -> Pattern:
-    """Return the pattern of whatever makes any detector look closer, with the rest of its line."""
+def _suspect() -> tuple[Pattern, ...]:
+    """Return patterns of whatever makes a detector look closer; as one they would have many times the states."""
     words = [f"(?{'i' if any_case else '-i'}:{re.escape(hint)})" for hint, _, any_case in _words()]
     parts = [format.part for format in formats() if format.part]
-    return compiled(rf"(?:{'|'.join((*words, *parts, detectors.CANDIDATE, _UNSEEN))})[^\n]*")
+    return compiled("|".join((*words, *parts))), compiled(detectors.CANDIDATE)
 
 
 class Redactor:
@@ -192,15 +191,16 @@ class Redactor:
         return bool(self._round(_INVISIBLE.sub(b"", data)))
 
     def suspects(self, lines: bytes) -> set[int]:
-        """Return the numbers of those lines of UTF-8 text that may hold a secret; no other does."""
-        if self._patterns:
-            return set(range(lines.count(b"\n") + 1))
+        """Return the numbers of those lines of UTF-8 text, each with its end, that may hold a secret; no other does."""
+        if self._patterns or not (lines.isascii() or _INVISIBLE.search(lines) is None):
+            return set(range(lines.count(b"\n")))
         found: set[int] = set()
-        number = searched = 0
-        for match in _suspect().finditer(lines):
-            number += lines.count(b"\n", searched, match.start())
-            searched = match.start()
-            found.add(number)
+        for pattern in _suspect():
+            number = searched = 0
+            for match in pattern.finditer(lines):
+                number += lines.count(b"\n", searched, match.start())
+                searched = match.start()
+                found.add(number)
         return found
 
     @cached_property

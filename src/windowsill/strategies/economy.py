@@ -33,7 +33,7 @@ from windowsill.strategies.base import (
 )
 from windowsill.strategies.masks import EXEMPT, LARGEST_PLACEHOLDER, Masker, mask_outputs, quoted_later, spent_outputs
 from windowsill.strategies.working_set import FACTS, Rooms, Sight, Written, calls_before, collect, write
-from windowsill.summaries.collect import collect_hidden, collect_untold
+from windowsill.summaries.collect import collect_hidden, collect_untold, readable
 from windowsill.summaries.digest import DIGEST, Digest, dump, merge, only_record
 from windowsill.summaries.offline import lay_out, write_work
 
@@ -322,7 +322,9 @@ class Economy(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
         now = max((item.seq for item in hidden.values()), default=0) if budget.step else view.items[-1].seq
         made: list[tuple[MessageSpan, Message, Brief | None]] = []
         alone: list[tuple[MessageSpan, Message, Brief | None]] = []
-        digests = [collect_hidden(view, stretch) for stretch in stretches]
+        # Without secrets before they are taken apart: a value that stands alone is no longer known as one.
+        messages = [[readable(view, item) for item in stretch] for stretch in stretches]
+        digests = [collect_hidden(view, *read) for read in zip(stretches, messages, strict=True)]
         # Messages that stay may part what is hidden: the largest stand-in tells the record of all.
         largest = max(range(len(sizes)), key=sizes.__getitem__, default=0)
         record = collect_untold(view, [item for item in view.items if item.first not in hidden])
@@ -339,7 +341,7 @@ class Economy(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
             done = min(int(DONE_ROOM[0] * names), max(DONE_ROOM[1], int(DONE_ROOM[2] * names))) if told else 0
             parts = Rooms(lines=lines, names=names - done, record=told)
             earlier = view.items if place == largest and not budget.step else ()
-            written = write(collect(view, stretch, earlier), now, sight, parts, count, calls=calls)
+            written = write(collect(view, stretch, messages[place], earlier), now, sight, parts, count, calls=calls)
             work = write_work(digests[place], done if written.text else names // 2, count) if told else ""
             record_text = lay_out("summary", digest, told, count, details=0) if told else ""
             span, stand_in = self._stand_in(view, stretch, digest, (record_text, work), written)

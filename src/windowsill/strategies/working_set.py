@@ -95,7 +95,8 @@ HEAD = 0.1
 LARGEST_TEXT = 200_000
 """Characters of one output that are looked at, half from each end."""
 
-_NAME = re.compile(r"[A-Za-z0-9_./:@#-]{4,}", re.ASCII)
+_NAME = re.compile(r"(?:[a-z]*+[^A-Za-z0-9_./:@#-]++)*+(?:([A-Za-z0-9_./:@#-]++)|\Z)")
+"""Anything but a plain word: to pass over those here is faster than to sort them out."""
 _TELLING = re.compile(r"\d{5}|[A-Za-z].*\d|\d.*[A-Za-z]|\d[.:/-]\d|\w[/_.#@]\w|^[/#@.]\w|[a-z][A-Z]", re.ASCII)
 _STRING = re.compile(r'"([^"]*)"(\s*:)?')
 _NUMBER = re.compile(r"(?<=[:,\[\s])-?\d[\d.]{3,30}(?=[,\]}\s])")
@@ -202,8 +203,8 @@ def _numbers(item: Item) -> _Numbers | None:
         return None
 
 
-def collect(view: View, items: Sequence[Item], earlier: Iterable[Item] = ()) -> WorkingSet:
-    """Collect the working set of visible items; stand-ins give what they hold.
+def collect(view: View, items: Sequence[Item], messages: Sequence[Message], earlier: Iterable[Item] = ()) -> WorkingSet:
+    """Collect the working set of visible items, given with their messages; stand-ins give what they hold.
 
     The latest files that these stand-ins and the `earlier` ones tell of are read again: what was of little use before
     may be what is worked on now.
@@ -211,12 +212,11 @@ def collect(view: View, items: Sequence[Item], earlier: Iterable[Item] = ()) -> 
     found = WorkingSet(regions=[], names={}, touched={}, sources=[], replaced={})
     known = _SOURCES.setdefault(view, {})
     calls: dict[str, _Call] = {}
-    for item in items:
+    for item, message in zip(items, messages, strict=True):
         if item.fold:
             _take_over(found, view.read(item), _numbers(item))
         else:
-            # Without secrets before it is taken apart: a value that stands alone is no longer known as one.
-            _take(found, redact_for_reading(view.whole(item)), item.seq, calls, known)
+            _take(found, message, item.seq, calls, known)
     _read_again(found, view, [item for item in (*items, *earlier) if item.fold])
     return found
 
@@ -343,15 +343,17 @@ def _read_call(call: ToolUse) -> tuple[str, bool, str]:
 def _regions(path: str, tool: str, at: int, text: str) -> list[Region]:
     """Return what a result shows: lines of a file, of each file that a search found lines in, or of an output."""
     lines = text.splitlines()
-    first = lines[:SEARCH_SAMPLE]
-    sample = [match for match in map(_FOUND_LINE.match, first) if match]
+    first = list(map(_FOUND_LINE.match, lines[:SEARCH_SAMPLE]))
+    sample = [match for match in first if match]
     named = any(match[1] for match in sample)
     # Without a path only numbers that grow are those of lines: others are hours, or the beginning of a date.
     grow = bool(path) and all(int(one[2]) < int(other[2]) for one, other in itertools.pairwise(sample))
     if 2 * len(sample) > len(first) and (named or grow):
         shown = [
             (match[1] or "", match[3]) if match and (match[1] or not named) else ("", line)
-            for line, match in zip(lines, map(_FOUND_LINE.match, lines), strict=True)
+            for line, match in zip(
+                lines, itertools.chain(first, map(_FOUND_LINE.match, lines[len(first) :])), strict=True
+            )
         ]
         groups = (
             (source, [line for _, line in group]) for source, group in itertools.groupby(shown, lambda one: one[0])

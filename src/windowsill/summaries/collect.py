@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -145,10 +146,7 @@ _TELLING = re.compile(
     r"\b\d+ (?:passed|failed|errors?|tests?)\b|\bok\b|\bdone\b|success|created|\[[^\]\n]+ [0-9a-f]{7,40}\]"
 )
 _RAISED = re.compile(r"[\w.]*(?:Error|Exception|Exit|Interrupt)\b")
-_REFUSED = re.compile(
-    r"<tool_use_error>|doesn't want to proceed|was rejected|\"?(?:is_?error|error)\"?\s*[:=]\s*(?:true|\")",
-    re.IGNORECASE,
-)
+_REFUSED = re.compile(r"<tool_use_error>|doesn't want to proceed|was rejected|error\"?\s*[:=]\s*(?:true|\")")
 _REFUSING = ("error", "to proceed", "rejected")
 """Words of which a refusal has one."""
 _USER_REFUSED = re.compile(
@@ -177,12 +175,13 @@ def stored_digests(items: Iterable[Item]) -> list[dict[str, Any]]:
     return [item.facts[DIGEST] for item in items if item.fold and DIGEST in item.facts]
 
 
-def collect_hidden(view: View, items: Sequence[Item]) -> Digest:
-    """Return the digest of visible items, on top of what the folds among them keep.
+def collect_hidden(view: View, items: Sequence[Item], messages: Sequence[Message] | None = None) -> Digest:
+    """Return the digest of visible items, on top of what the folds among them keep; `messages` are theirs, if read.
 
     `offline.lay_out` writes it: with `details=0` the record alone, in as many tokens as it is given.
     """
-    return collect([readable(view, item) for item in items], merge_all(map(load, stored_digests(items))))
+    messages = [readable(view, item) for item in items] if messages is None else messages
+    return collect(messages, merge_all(map(load, stored_digests(items))))
 
 
 def collect_untold(view: View, items: Sequence[Item]) -> Digest:
@@ -588,9 +587,8 @@ def is_refused(text: str) -> bool:
     """Tell whether a short answer of a tool reads like a refusal to do it."""
     if len(text) >= EDGE:
         return False
-    start = text[:400]
-    lowered = start.lower()
-    return any(word in lowered for word in _REFUSING) and _REFUSED.search(start) is not None
+    lowered = text[:400].lower()
+    return any(word in lowered for word in _REFUSING) and _REFUSED.search(lowered) is not None
 
 
 def _failure_line(text: str, lowered: str) -> str:
@@ -621,7 +619,8 @@ def _first_line(text: str) -> str:
     """Return the first line that says something; one that only announces the next is told with it."""
     if (refused := _USER_REFUSED.search(text)) is not None:
         return f"{REJECTED}: {one_line(refused[1])}"[:LONGEST_LINE] if refused[1] else REJECTED
-    lines = [line.strip() for line in text.strip().splitlines()[:LAST_LINES] if line.strip()]
+    told = filter(None, map(str.strip, text.strip().splitlines()[:LAST_LINES]))
+    lines = list(itertools.islice(told, 3))
     if len(lines) > 1 and _EXIT.fullmatch(lines[0].lower()):
         lines = lines[1:]
     return " ".join(lines[: 2 if lines and lines[0].endswith(":") else 1])[:LONGEST_LINE]

@@ -15,7 +15,7 @@ import math
 import re
 import tomllib
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from importlib import resources
 
 import msgspec
@@ -383,15 +383,18 @@ def is_question(sentence: str) -> bool:
 
 def find_quotes(sentences: Sequence[str], kind: str, id: str) -> list[Quote]:
     """Quote the sentences that hold a cue of this kind."""
-    # All of them in one search: most hold none.
     lowered = "\n".join(sentences).lower()
-    expression = _cues(kind, lowered)
-    held: list[Quote] = []
+    return [Quote(text=sentences[place], id=id) for place in _lines_with(_cues(kind, lowered), lowered)]
+
+
+def _lines_with(expression: re.Pattern[str], text: str) -> list[int]:
+    """Return the numbers of the lines that hold what is looked for: all in one search, as most hold nothing."""
+    held: list[int] = []
     place = stop = 0
-    while found := expression.search(lowered, stop):
-        place += lowered.count("\n", stop, found.start())
-        stop = lowered.find("\n", found.start())
-        held.append(Quote(text=sentences[place], id=id))
+    while found := expression.search(text, stop):
+        place += text.count("\n", stop, found.start())
+        stop = text.find("\n", found.start())
+        held.append(place)
         if stop < 0:
             break
     return held
@@ -412,25 +415,31 @@ def pick_telling(messages: Sequence[tuple[str, list[str]]], most: int) -> list[S
             ends = sentences[:MOST_OF_A_MESSAGE] + sentences[-MOST_OF_A_MESSAGE:]
         found.extend((id, one, one is ends[-1]) for one in ends if len(one) >= SHORTEST_TELLING)
     words = [set(_WORD.findall(text)) for _, text, _ in found]
+    scores = _scores([(text, last) for _, text, last in found])
     total = math.log(len(found) + 1)
     counts = Counter(itertools.chain.from_iterable(words))
     rare = {count: (total - math.log(count)) / total for count in set(counts.values())}
     rarity = {word: rare[count] for word, count in counts.items()}
     scored = [
-        Sentence(text=text, id=id, score=round(_score(text, last=last) + _rarity(each, rarity), 3))
-        for (id, text, last), each in zip(found, words, strict=True)
+        Sentence(text=text, id=id, score=round(score + _rarity(each, rarity), 3))
+        for (id, text, _), score, each in zip(found, scores, words, strict=True)
     ]
     best = sorted(range(len(scored)), key=lambda place: (-scored[place].score, -place))[:most]
     return [scored[place] for place in sorted(best) if scored[place].score > 0]
 
 
-def _score(text: str, *, last: bool) -> float:
+def _scores(sentences: Sequence[tuple[str, bool]]) -> Iterator[float]:
+    """Yield the score of each sentence, by whether it is the last of its message, before its rare words count."""
+    text = "\n".join(one for one, _ in sentences)
     lowered = text.lower()
-    score = CUE_SCORE if _cues("telling", lowered).search(lowered) else 0.0
-    score += NAME_SCORE if _NAME.search(text) else 0.0
-    score += LAST_SCORE if last else 0.0
-    score += OPEN_SCORE if text.endswith((":", "?", "\uff1a", "\uff1f")) else 0.0
-    return score + (IDLE_SCORE if _cues("idle", lowered).match(lowered) else 0.0)
+    cued, named = set(_lines_with(_cues("telling", lowered), lowered)), set(_lines_with(_NAME, text))
+    idle = _cues("idle", lowered)
+    for place, ((one, last), low) in enumerate(zip(sentences, lowered.split("\n"), strict=bool(sentences))):
+        score = CUE_SCORE if place in cued else 0.0
+        score += NAME_SCORE if place in named else 0.0
+        score += LAST_SCORE if last else 0.0
+        score += OPEN_SCORE if one.endswith((":", "?", "\uff1a", "\uff1f")) else 0.0
+        yield score + (IDLE_SCORE if idle.match(low) else 0.0)
 
 
 def _rarity(words: set[str], rarity: dict[str, float]) -> float:
