@@ -28,7 +28,7 @@ from windowsill.store.base import (
     no_session,
     settings_checksum,
 )
-from windowsill.store.codec import CLOCK, FACTS, SETTINGS, Packing, packing_of
+from windowsill.store.codec import CLOCK, FACTS, SETTINGS, SINCE_ENCRYPTED, Packing, packing_of
 from windowsill.store.sqlite.connections import Connections, disk_is_read_only
 from windowsill.store.sqlite.fts import SQLiteIndex
 from windowsill.store.sqlite.migrate import make_ready
@@ -156,9 +156,12 @@ class SQLiteStore:
             row = db.execute(self._sql["journal_end"], (session,)).fetchone()
             if row is None:
                 raise no_session(session)
-            key, found = row
+            key, found, encrypted = row
             if found != version:
                 raise ConflictError(session, version, found)
+            if encrypted and self._packing.key is None:
+                what, remedy = SINCE_ENCRYPTED
+                raise StoreError(f"{self.path}: {what}", remedy=remedy, path=self.path)
             if entries:
                 self._insert(db, session, key, entries, packed)
             if views:

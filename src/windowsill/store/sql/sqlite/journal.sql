@@ -3,7 +3,9 @@
 e.kind <> 'message' AND e.kind <> 'call' AND e.kind <> 'usage' AND e.kind <> 'state'
 
 -- name: journal_end
-SELECT s.key, coalesce((SELECT max(e.seq) FROM entry AS e WHERE e.session = s.key), 0)
+SELECT
+    s.key, coalesce((SELECT max(e.seq) FROM entry AS e WHERE e.session = s.key), 0),
+    EXISTS (SELECT 1 FROM fact WHERE key = 'encryption')
 FROM session AS s
 WHERE s.id = ?;
 
