@@ -103,6 +103,15 @@ def test_threads_are_listed():
         assert history.threads(each) == []
 
 
+def test_a_fold_stands_once_in_the_history(store, session):
+    """The page draws folds from their own list, with reason and price: the tree has only what they stand between."""
+    messages = list(session.messages())
+    session.fold(messages[1].id, messages[3].id)
+    session.add("Something new.")
+    with opened(store) as each:
+        assert {node["kind"] for node in history.history(each)["tree"]} == {"start", "end"}
+
+
 def test_unfold_by_hand(store, session):
     """Unfolding brings everything back, and says so in the history."""
     messages = list(session.messages())

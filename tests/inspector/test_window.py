@@ -5,10 +5,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.examples import examples
-from support.inspected import open_session, opened, work
+from support.inspected import answer, open_session, opened, work
 from windowsill.compose.composition import PARTS
 from windowsill.errors import NotFoundError
-from windowsill.inspector import explanations, window
+from windowsill.inspector import explanations, overview, window
+from windowsill.inspector.opened import OpenSessions
 from windowsill.messages import ORIGIN, Origin
 from windowsill.store.memory import MemoryStore
 
@@ -33,6 +34,18 @@ def test_parts_fill_the_window(store):
     sent = sum(part["tokens"] for part in found["parts"] if part["name"] not in ("free", "reserve"))
     assert sent == found["tokens"] <= found["limit"] < found["window"]
     assert all(part["tokens"] > 0 for part in found["parts"] if part["name"] in ("system", "tools", "task", "folded"))
+
+
+def test_the_list_of_sessions_is_as_full_as_the_window():
+    """Both leave as much room for an answer as the last request allows it."""
+    store = MemoryStore()
+    with open_session(store) as session:
+        session.add("The task.")
+        session.compose_sync(system="You read files.", params={"max_tokens": 500})
+        answer(session, "Done.")
+    with opened(store) as each:
+        limit = window.window(each)["limit"]
+    assert overview.sessions(OpenSessions(store))["sessions"][0]["figures"]["limit"] == limit
 
 
 def test_marks_stand_in_order(store):

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 import msgspec
 
 from windowsill.compose.composition import part_of
-from windowsill.history.entries import ROOT, Entry, Range, on_path
-from windowsill.history.view import Item, View, fold_meta
+from windowsill.history.entries import ROOT, Range, on_path
+from windowsill.history.view import Item, View
 from windowsill.inspector.opened import OpenSession
 from windowsill.inspector.window import preview
 from windowsill.journal.writer import JournalWriter
@@ -20,9 +19,6 @@ from windowsill.store import SessionInfo
 NOW = "now"
 MOST_CHECKPOINTS = 500
 MOST_BRANCHES = 500
-MOST_FOLDS = 100
-"""Folds among the nodes of the tree: the last ones of the branch."""
-
 MOST_CHANGED = 500
 MARK = "~"
 """Stands before the owner in the id of a session that the proxy keeps."""
@@ -44,7 +40,7 @@ def history(opened: OpenSession) -> dict[str, Any]:
         "version": opened.version,
         "branches": [{name: value for name, value in each.items() if name != "path"} for each in ends],
         "checkpoints": checkpoints,
-        "tree": tree(ends, checkpoints, _folds(journal)),
+        "tree": tree(ends, checkpoints),
         "threads": threads(opened),
     }
 
@@ -82,19 +78,9 @@ def _meeting(one: list[Range], other: list[Range]) -> int:
     return last
 
 
-def _folds(journal: JournalWriter) -> list[Entry]:
-    """Return the last folds of the current branch."""
-    return list(journal.walk(journal.path(journal.version), kinds=("fold",)))[-MOST_FOLDS:]
-
-
-def tree(
-    ends: list[dict[str, Any]], checkpoints: list[dict[str, Any]], folds: Iterable[Entry] = ()
-) -> list[dict[str, Any]]:
-    """Return the nodes of the history in order: start, forks, folds, checkpoints, ends; each with the one before it."""
+def tree(ends: list[dict[str, Any]], checkpoints: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the nodes of the history in order: start, forks, checkpoints, ends; each with the one before it."""
     marks: dict[int, tuple[str, str, float | None, str]] = {}
-    for entry in folds:
-        made = fold_meta(entry.meta)
-        marks[entry.seq] = (entry.id, "fold", entry.at, f"{made.kind} by {made.strategy}")
     for end in ends:
         if end["from"] != ROOT:
             marks.setdefault(end["from"], (f"e{end['from']}", "fork", None, ""))

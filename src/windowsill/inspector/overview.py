@@ -14,6 +14,7 @@ import msgspec
 
 from windowsill.budget import budget_for
 from windowsill.compose.model_context import ModelContext
+from windowsill.compose.payload import output_room
 from windowsill.config import apply_profile, read_settings
 from windowsill.errors import InputError, WindowsillError
 from windowsill.evaluation import Evaluation, winner
@@ -25,13 +26,14 @@ from windowsill.inspector.ledger import figures
 from windowsill.inspector.opened import OpenSession, OpenSessions
 from windowsill.inspector.window import preview
 from windowsill.journal.reader import message_of
+from windowsill.providers import answer_limit
 from windowsill.replay.report import ReplayReport
 from windowsill.replay.summary import cells, compare_headlines, headline
 from windowsill.search.archive import setting_of
-from windowsill.session.audit import prompt_of, tool_decisions
+from windowsill.session.audit import prompt_of, read_part, tool_decisions
 from windowsill.state.layers import State
 from windowsill.state.session_state import event_of
-from windowsill.store import Store
+from windowsill.store import SessionInfo, Store
 from windowsill.text import shorten
 
 PAGE = 100
@@ -66,7 +68,8 @@ def sessions(opened: OpenSessions, offset: int = 0) -> dict[str, Any]:
             if time.monotonic() < until or ledger.last >= 0:
                 ledger.catch_up(info.version)
                 ledger.reach(seconds=max(0.0, until - time.monotonic()))
-            limit = opened.remember(info.settings, partial(_limit, info.settings, opened.store))
+            call = ledger.calls[-1].id if ledger.calls else None
+            limit = opened.remember((info.settings, info.id, call), partial(_limit, info, opened.store, call))
             known = figures(ledger, limit)
             title = opened.remember((info.id, info.created), partial(_title, opened.store, info.id))
         except WindowsillError as error:
@@ -87,11 +90,15 @@ def sessions(opened: OpenSessions, offset: int = 0) -> dict[str, Any]:
     return {"total": len(every), "offset": offset, "sessions": found}
 
 
-def _limit(settings: bytes, store: Store) -> int | None:
-    """Return the tokens that a request of a session with these settings may have."""
+def _limit(info: SessionInfo, store: Store, call: str | None) -> int | None:
+    """Return the tokens that a request of a session may have, beside an answer as long as its last request allows."""
     try:
-        stated = apply_profile(read_settings(settings, ""))
-        return budget_for(ModelContext(stated, store).model, budget=stated.budget).limit
+        stated = apply_profile(read_settings(info.settings, ""))
+        model = ModelContext(stated, store).model
+        entry = store.find(info.id, call) if call is not None else None
+        rest = read_part(store, info.id, call_meta(entry.meta), "rest") if entry is not None else None
+        room = output_room(answer_limit(rest or {}), model)
+        return budget_for(model, budget=stated.budget, max_output=room).limit
     except WindowsillError:
         return None  # Its settings are damaged, or name a model that nobody knows: opening it says so.
 
