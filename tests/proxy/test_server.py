@@ -7,6 +7,7 @@ import socket
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
+from functools import partial
 
 import anthropic
 import httpx2
@@ -18,9 +19,11 @@ from websockets.sync.client import connect
 from support.proxies import LONG, MODEL, body, health, post, proxied, say, streamed, talk, upstream
 from support.wrapped_clients import Anthropic, Chat, Gemini, Responses
 from windowsill import Session
+from windowsill.cli.proxy import session_settings
 from windowsill.clients import exchange as exchange_module
 from windowsill.proxy import server as server_module
 from windowsill.proxy.callers import MARK
+from windowsill.session.audit import composition
 from windowsill.testing import Answer, Server
 
 pytestmark = pytest.mark.integration
@@ -164,6 +167,18 @@ def test_a_conversation_never_outgrows_its_window(proxy, provider, sdk, stream):
         assert sum(1 for message in session.messages() if message.role == "user") == 25
         assert session.verify() == []
     assert health(proxy)["status"] == "ok"
+
+
+@pytest.mark.parametrize(
+    ("model", "limit"), [(MODEL, 20_000), ("qwen-of-mine", 20_000 - 16_000)], ids=["known", "unknown"]
+)
+def test_an_answer_takes_no_room_from_what_a_request_may_have(tmp_path, model, limit):
+    """`--window` is the most tokens of a request, as in a replay; of a model that is not known, its whole window."""
+    options = partial(session_settings, 20_000, {})
+    with Server(window=100_000) as provider, proxied(tmp_path, provider.url, options=options) as proxy:
+        post(proxy, body("Hello", max_tokens=16_000, model=model))
+        with Session.open(proxy.sessions[0], store=proxy.store) as session:
+            assert limit * 0.9 < composition(session.journal, session.composer).limit <= limit
 
 
 def test_a_refusal_for_its_length_is_sent_again_shorter(tmp_path):

@@ -6,21 +6,36 @@ from __future__ import annotations
 
 import logging
 import sys
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
 import click
 
+from windowsill.budget import OUTPUT_RESERVE
 from windowsill.cli.options import parse_size
 from windowsill.cli.output import print_line
 from windowsill.cli.session_ids import host_option, store_option, token_option
+from windowsill.errors import SettingError
+from windowsill.models import find_known
 
 PORT = 8787
+WINDOW = "The most tokens of a request, such as 60k; of a model that is not known, its whole window."
 
 
-def _options(window: str | None, strategy: str | None, project: str | None) -> dict[str, Any]:
-    stated = {"window": parse_size(window, "window"), "strategy": strategy, "project": project}
-    return {name: value for name, value in stated.items() if value is not None}
+def session_settings(window: int | None, stated: Mapping[str, Any], model: str | None) -> dict[str, Any]:
+    """Return the settings of a session of the proxy: of a model that has more, `window` is all for the request."""
+    known = find_known(model)
+    if window is None or known is None or known.window <= window:
+        return {"window": window, **stated} if window is not None else dict(stated)
+    return {"budget": min(window, known.window - min(known.max_output, OUTPUT_RESERVE)), **stated}
+
+
+def _tokens(window: str | None) -> int | None:
+    size = parse_size(window, "window")
+    if size is not None and not isinstance(size, int):
+        raise SettingError("window", window, "tokens, such as 60000 or 60k: each model has a window of its own")
+    return size
 
 
 def _print_address(address: str) -> None:
@@ -34,7 +49,7 @@ def _print_address(address: str) -> None:
 @click.option("--port", default=PORT, show_default=True, type=click.IntRange(0, 65535), help="0 takes a free one.")
 @token_option("What clients must send in x-windowsill-token")
 @click.option("--upstream", multiple=True, metavar="NAME=URL", help="Where anthropic, openai or gemini is.")
-@click.option("--window", metavar="N", help="Fill at most N tokens of a model's window.")
+@click.option("--window", metavar="N", help=WINDOW)
 @click.option("--strategy", metavar="S", help="How to reduce; see `windowsill strategies`.")
 @click.option("--project", metavar="P", help="The project of new conversations, by which others find them.")
 @click.option("--verbose", is_flag=True, help="Log each request: method, path, status, time; never what it says.")
@@ -68,6 +83,7 @@ def proxy(
     from windowsill.proxy.forward import parse_upstreams
     from windowsill.proxy.server import serve
 
+    stated = {name: value for name, value in (("strategy", strategy), ("project", project)) if value is not None}
     logging.basicConfig(level=logging.INFO if verbose else logging.WARNING, format="%(asctime)s %(name)s: %(message)s")
     anyio.run(
         partial(
@@ -77,7 +93,7 @@ def proxy(
             port=port,
             token=token,
             upstreams=parse_upstreams(upstream),
-            options=_options(window, strategy, project),
+            options=partial(session_settings, _tokens(window), stated),
             ready=_print_address,
         )
     )
@@ -85,7 +101,7 @@ def proxy(
 
 @click.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
 @click.option("--upstream", multiple=True, metavar="NAME=URL", help="Where anthropic, openai or gemini is.")
-@click.option("--window", metavar="N", help="Fill at most N tokens of the model's window.")
+@click.option("--window", metavar="N", help=WINDOW)
 @click.option("--strategy", metavar="S", help="How to reduce; see `windowsill strategies`.")
 @store_option
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED, metavar="AGENT [ARGUMENTS]...")

@@ -27,6 +27,10 @@ from windowsill.store.base import check_name
 Chooser: TypeAlias = Callable[[dict[str, Any]], str | None]
 """Names the session of a request, given its body; `None` leaves it to the list."""
 
+ByModel: TypeAlias = Callable[[str | None], Mapping[str, Any]]
+Options: TypeAlias = Mapping[str, Any] | ByModel
+"""Settings of the sessions that are opened: the same for all, or by the model of the request."""
+
 MOST_OPEN = 64
 """Sessions that are kept open; the one that was not used for longest is closed first, and opened again when needed."""
 
@@ -53,6 +57,11 @@ def conversation(id: str) -> Iterator[None]:
         _current.reset(token)
 
 
+def by_model(options: Options | None) -> ByModel:
+    """Return the function that gives the settings of a session by its model."""
+    return options if callable(options) else lambda _: options or {}
+
+
 class Conversations:
     """Finds the session that a request continues, or begins one for it.
 
@@ -65,7 +74,7 @@ class Conversations:
         main: Session | str | Chooser | None,
         *,
         store: Store | str | Path | None = None,
-        options: Mapping[str, Any] | None = None,
+        options: Options | None = None,
         resends: bool = True,
         within: str = "",
     ) -> None:
@@ -75,7 +84,7 @@ class Conversations:
         """The client sends its whole list each time, not only what is new."""
         self._main = main
         self._address = main.journal.store if isinstance(main, Session) else store
-        self._options = dict(options or {})
+        self._options = by_model(options)
         self._opened: Store | None = None
         self._sessions: OrderedDict[str, Session] = OrderedDict()
         self._reopened = False
@@ -182,7 +191,7 @@ class Conversations:
             return _open_beside(self._main, id)
         store = self._store()
         stated = {} if store.info(id) is not None else {"model": model}
-        return Session.open(id, store=store, **{**stated, **self._options})
+        return Session.open(id, store=store, **{**stated, **self._options(model)})
 
     def _store(self) -> Store:
         if isinstance(self._address, Store):

@@ -25,7 +25,7 @@ from anyio import to_thread
 
 import windowsill
 from windowsill import inspector, providers
-from windowsill.clients.conversations import Conversations, conversation
+from windowsill.clients.conversations import Conversations, Options, by_model, conversation
 from windowsill.clients.exchange import OVERFLOW_STATUSES, Exchange, Route, route
 from windowsill.errors import InputError, SettingError, WindowsillError
 from windowsill.extras import extra
@@ -124,7 +124,7 @@ class Proxy:
         store: Store,
         *,
         upstreams: Mapping[str, str] | None = None,
-        options: Mapping[str, Any] | None = None,
+        options: Options | None = None,
         key: bytes,
         token: str | None = None,
         hosts: tuple[str, ...] = ("127.0.0.1", "localhost", "[::1]"),
@@ -139,7 +139,7 @@ class Proxy:
         self._http = httpx2
         self._store = store
         self._upstreams = {**parse_upstreams(()), **(upstreams or {})}
-        self._options = dict(options or {})
+        self._options = by_model(options)
         self._key = key
         self._token = token
         self._hosts = hosts
@@ -351,7 +351,8 @@ class Proxy:
     def _estimated(self, format: str, body: bytes) -> int:
         """Count a request for a provider that does not; nothing of it is kept."""
         request = providers.read_request(body, format=format)
-        with Session.open("count", store=":memory:", config=False, **{"model": request.model, **self._options}) as made:
+        stated = {"model": request.model, **self._options(request.model)}
+        with Session.open("count", store=":memory:", config=False, **stated) as made:
             return client_history(made).resume(request).payload.tokens
 
     async def _pass(self, call: _Call) -> Answer:
@@ -639,7 +640,7 @@ async def serve(
     port: int = 8787,
     token: str | None = None,
     upstreams: Mapping[str, str] | None = None,
-    options: Mapping[str, Any] | None = None,
+    options: Options | None = None,
     ready: Callable[[str], None] | None = None,
 ) -> None:
     """Serve until cancelled or interrupted; `ready` is called with the address when requests are taken."""
@@ -655,7 +656,7 @@ async def serve(
         import uvicorn
 
     # What is wrong with them is said now, and not when the first request comes.
-    Session.open("settings", store=":memory:", config=False, **{"window": 1, **(options or {})}).close()
+    Session.open("settings", store=":memory:", config=False, **{"window": 1, **by_model(options)(None)}).close()
     place = open_store(store)
     folder = getattr(place, "path", None)
     key = machine_key(folder.parent if isinstance(folder, Path) else default_place(os.environ, Path.cwd()))
