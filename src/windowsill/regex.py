@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any, Protocol
+import re
+from collections.abc import Sequence
+from typing import Any, TypeAlias, cast
 
 LARGEST_AUTOMATON = 64 << 20
 """Bytes for the states of one pattern: enough that none of ours falls back to the slow way of matching."""
@@ -13,38 +14,18 @@ class PatternError(ValueError):
     """RE2 refuses a pattern; the text is its reason."""
 
 
-class Match(Protocol):
-    """The place where a pattern was found, in bytes."""
+Match: TypeAlias = re.Match[bytes]
+"""The place where a pattern was found, in bytes."""
 
-    def start(self) -> int:
-        """Return the first byte."""
+Pattern: TypeAlias = re.Pattern[bytes]
+"""A compiled pattern; several threads may use it. Anchors and word boundaries see what is around a stretch.
 
-    def end(self) -> int:
-        """Return one past the last byte."""
-
-    def span(self, group: int = 0) -> tuple[int, int]:
-        """Return both; -1 twice for a group that took no part."""
+RE2's own types are not declared; what is used of them is as in `re`."""
 
 
-class Pattern(Protocol):
-    """A compiled pattern; several threads may use it. Anchors and word boundaries see what is around a stretch."""
-
-    @property
-    def groups(self) -> int:
-        """The number of groups."""
-
-    @property
-    def programsize(self) -> int:
-        """The steps it was compiled to."""
-
-    def search(self, text: bytes, pos: int, endpos: int) -> Match | None:
-        """Return the first match between two places."""
-
-    def match(self, text: bytes, pos: int = 0, endpos: int | None = None) -> Match | None:
-        """Return the match that begins at `pos`."""
-
-    def finditer(self, text: bytes, pos: int = 0, endpos: int | None = None) -> Iterator[Match]:
-        """Return all matches between two places, none over another."""
+def steps_of(pattern: Pattern) -> int:
+    """Count the steps that a pattern was compiled to."""
+    return int(cast("Any", pattern).programsize)
 
 
 def compile_lines(source: str, *, ignore_case: bool = False) -> Pattern:

@@ -15,7 +15,7 @@ from windowsill.errors import InputError
 from windowsill.outputs.parts import Line, Output, line_from, lines, skip_lines, stretch
 from windowsill.outputs.read import WIDEST, check_from_one, check_offset
 from windowsill.outputs.show import Limits, byte_size, cut_line
-from windowsill.regex import Match, Pattern, PatternError, compile_lines
+from windowsill.regex import Match, Pattern, PatternError, compile_lines, steps_of
 from windowsill.text import count_of
 
 SECONDS = 10.0
@@ -130,15 +130,16 @@ class LinePattern:
             reason = str(error).replace("(?m)", "", 1)
             hint = next((hint for sign, hint in _HINTS if sign.search(reason)), _ANY_HINT)
             raise _refusal(source, reason, hint) from None
-        if self._pattern.programsize > MOST_STEPS:
+        steps = steps_of(self._pattern)
+        if steps > MOST_STEPS:
             raise _refusal(source, "it is too large once compiled", "shorten it, or use smaller repetitions")
-        small = self._pattern.programsize <= SMALL_STEPS
+        small = steps <= SMALL_STEPS
         self.window = WINDOW if small else SMALL_WINDOW
         self.surely_found = OVERLAP if small else SMALL_WINDOW // 2
         """The longest match, in bytes, that is never missed in a line which is longer than a part."""
         # Without a loop each step is taken once, for at most one byte.
         bounded = query.fixed or not _UNBOUNDED.search(source)
-        self.may_miss = not bounded or self._pattern.programsize > self.surely_found
+        self.may_miss = not bounded or steps > self.surely_found
         self.search = self._pattern.search
         # What matches nothing finds the end of a line once more: one after a letter, after a sign, of an empty line.
         ends = ((b"a\n", 1), (b"-\n", 1), (b"\n", 0))

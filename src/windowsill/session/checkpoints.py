@@ -106,11 +106,8 @@ def describe_label(entry: Entry) -> str:
     """Describe a label in one line for a person."""
     label = label_meta(entry.meta)
     if label.reason is None:
-        return (
-            f"recorded the files ({label.files})"
-            if label.files
-            else (f"forgot the checkpoints before entry {label.forgets}")
-        )
+        forgot = f"forgot the checkpoints before entry {label.forgets}"
+        return f"recorded the files ({label.files})" if label.files else forgot
     named = f" {label.name!r}" if label.name else ""
     return f"checkpoint{named} ({label.reason}): {label.messages:,} messages, {label.tokens:,} tokens, {label.phase}"
 
