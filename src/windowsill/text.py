@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import takewhile
 from typing import Any
 
 SIGN = " [...] "
@@ -72,6 +73,11 @@ def shorten(text: str, length: int) -> str:
     """Return the beginning of a text as one printable line of at most `length` characters."""
     line = printable_line(text[: length * 4])
     return line if len(line) <= length else line[: length - 1] + "…"
+
+
+def common_start(one: str, other: str) -> int:
+    """Count the characters at the start of two texts that are the same."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
 
 
 def count_of(number: int, noun: str) -> str:

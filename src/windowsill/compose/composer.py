@@ -327,7 +327,8 @@ class Composer:
     def finish(self, result: FitResult, before: tuple[int, int], *, emergency: bool) -> Statistics:
         """Count a reduction; `before` are the items and tokens of the view before it."""
         view = self.journal.view
-        self._runs += bool(result.folds)
+        # One request may be fitted twice.
+        self._runs += bool(result.folds) and not result.statistics.pruned
         return Statistics(
             pruned=bool(result.folds),
             messages_before=before[0],
@@ -434,7 +435,7 @@ class Composer:
         result = self.fit(spec)
         if again := step.add_state(model, room):
             notes += again
-            result = result.joined(self.fit(spec))
+            result = self.fit(spec, result)
         if ended is not None:
             result.folds.insert(0, ended)
             notes.append(f"context of an earlier step left: {ended.before - ended.after:,} tokens")
@@ -473,13 +474,16 @@ class Composer:
 
     # Fitting
 
-    def fit(self, spec: RequestSpec) -> FitResult:
-        """Fold until the rendered request, repairs included, is within its budget."""
+    def fit(self, spec: RequestSpec, earlier: FitResult | None = None) -> FitResult:
+        """Fold until the rendered request, repairs included, is within its budget; `earlier` was done for it before."""
         view, budget = self.journal.view, spec.budget
         before = (len(view.items), view.tokens())
-        result = FitResult(folds=[], notes=[])
+        result = earlier or FitResult(folds=[], notes=[])
         total = budget.fixed + before[1]
         emergency, is_high = total > budget.limit, total > budget.high
+        if earlier is not None:
+            before = (earlier.statistics.messages_before, earlier.statistics.tokens_before)
+            emergency = emergency or earlier.statistics.emergency
         if self.summaries.job is not None and (is_high or spec.strategy.due(view, budget)):
             # What was prepared earlier is held until then: hiding what has room would cost words and cache for nothing.
             result.decision = spec.strategy.explain(view, budget)

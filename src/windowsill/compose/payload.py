@@ -24,7 +24,7 @@ from windowsill.models.prices import prices
 from windowsill.providers import converse
 from windowsill.strategies import Strategy
 from windowsill.summaries import Shared
-from windowsill.text import printable_line
+from windowsill.text import common_start, printable_line
 from windowsill.tokens import Scale, Weight
 
 SHOWN = 20
@@ -108,8 +108,7 @@ def first_difference(before: RequestParts, after: RequestParts) -> str:
         return ""
     one, other = (parts.system.text if parts.system is not None else "" for parts in (before, after))
     if one != other:
-        pairs = enumerate(zip(one, other, strict=False))
-        at = next((place for place, (left, right) in pairs if left != right), min(len(one), len(other)))
+        at = common_start(one, other)
         shown = printable_line(other[max(0, at - SHOWN) : at + SHOWN])
         return f"the system prompt changes at character {at + 1:,} ({shown!r})"
     tools = zip_longest(before.tools, after.tools)
@@ -373,25 +372,6 @@ class FitResult(msgspec.Struct):
     def note(self, *notes: str) -> None:
         """Take notes for the report, each once."""
         self.notes.extend(note for note in dict.fromkeys(notes) if note not in self.notes)
-
-    def joined(self, second: FitResult) -> FitResult:
-        """Join the results of fitting a request twice."""
-        before, after = self.statistics, second.statistics
-        statistics = msgspec.structs.replace(
-            after,
-            pruned=before.pruned or after.pruned,
-            messages_before=before.messages_before,
-            tokens_before=before.tokens_before,
-            emergency=before.emergency or after.emergency,
-        )
-        return msgspec.structs.replace(
-            second,
-            folds=[*self.folds, *second.folds],
-            notes=[*self.notes, *second.notes],
-            middle=second.middle or self.middle,
-            decision=second.decision or self.decision,
-            statistics=statistics,
-        )
 
 
 class Payload:

@@ -24,6 +24,7 @@ from windowsill.providers.streams import PARTIAL
 from windowsill.session import branches
 from windowsill.session.audit import prompt_of, rest_of
 from windowsill.store import Place
+from windowsill.text import common_start
 
 if TYPE_CHECKING:
     from windowsill.session.session import Session
@@ -496,14 +497,9 @@ def _is_wordless(message: Message) -> bool:
 def _alike(one: Message | None, other: Message | None) -> bool:
     """Tell whether two system prompts are the same but for a part in the middle, such as the time of day."""
     first, second = (message.text if message is not None else "" for message in (one, other))
-    head = _same(first, second)
-    tail = _same(first[head:][::-1], second[head:][::-1])
+    head = common_start(first, second)
+    tail = common_start(first[head:][::-1], second[head:][::-1])
     return 2 * (head + tail) >= max(len(first), len(second))
-
-
-def _same(one: str, other: str) -> int:
-    """Count the characters at the start of two texts that are the same."""
-    return sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
 
 
 def response_before(request: Request) -> str | None:
