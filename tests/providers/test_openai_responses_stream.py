@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from support.conversations import ids, names, spoken
 from support.pieces import cut, seeds
-from windowsill.errors import FormatError
 from windowsill.messages import Reasoning, Text, Usage
 from windowsill.providers import streams
 from windowsill.providers.openai_responses.items import Responses
@@ -127,7 +126,7 @@ def test_stream_gives_the_same_as_the_whole_response(output, chance):
     stream = streams.stream("responses")
     heard = [event for piece in cut(wire(events(output, chance)), chance) for event in stream.feed(piece)]
     assert stream.body() == dumps(response(output))
-    assert stream.reply(partial_ok=False) == Responses().read_reply(dumps(response(output)))
+    assert stream.reply() == Responses().read_reply(dumps(response(output)))
     assert heard[-2:] == [UsageSeen(Usage(input=6, cache_read=3, output=4)), Finished("completed")]
 
 
@@ -221,8 +220,6 @@ def test_error_in_mid_stream_keeps_what_arrived(last):
     (failed,) = stream.feed(wire([last]))
     assert (failed.kind, failed.what, stream.failure) == ("server_error", "boom", failed)
     assert (stream.reply().message.text, stream.partial) == ("half", True)
-    with pytest.raises(FormatError, match="boom"):
-        stream.reply(partial_ok=False)
 
 
 def test_unknown_event_is_passed_on():

@@ -154,14 +154,11 @@ class Stream(ABC):
     def body(self) -> bytes:
         """Return the response as the call without streaming would have given it, as far as it arrived."""
 
-    def reply(self, *, partial_ok: bool = True) -> Reply:
+    def reply(self) -> Reply:
         """Return the message as the call without streaming would have given it, with usage, model and stop reason.
 
         The messages of an answer that is not whole carry `PARTIAL` in their metadata.
         """
-        if self.partial and not partial_ok:
-            why = self.failure.what if self.failure is not None else "its last event did not come"
-            raise FormatError(f"the answer is not whole: {why}", where="stream", remedy="send the request again")
         reply = self._read_reply(self.body())
         if not self.partial:
             return reply

@@ -11,7 +11,7 @@ import msgspec
 
 from windowsill import providers
 from windowsill.errors import FormatError
-from windowsill.messages import Block, Image, Message, Role, ToolResult, Usage
+from windowsill.messages import Block, Image, Message, Role, Usage
 from windowsill.providers.convert import is_web, read_image
 from windowsill.providers.openai_chat import NAME as CHAT
 from windowsill.providers.openai_chat.messages import render_chat
@@ -256,11 +256,6 @@ def _recorded(id: str, turns: Sequence[Turn], family: str) -> RecordedSession:
         times=tuple(times),
         charges=tuple(charges),
     )
-
-
-def answers_calls(turn: Turn) -> bool:
-    """Tell whether a turn consists of tool results alone."""
-    return bool(turn.blocks) and all(isinstance(block, ToolResult) for block in turn.blocks)
 
 
 def usage_of(counts: Mapping[str, Any], *, prompt: Sequence[str], answer: Sequence[str], cached: str) -> Usage:

@@ -18,7 +18,6 @@ from windowsill.transcripts.base import (
     Reader,
     RecordedSession,
     Turn,
-    answers_calls,
     decode_objects,
     picture,
     text_or_none,
@@ -145,7 +144,8 @@ class _Rollout:
         elif kind in OUTPUTS and call:
             output = item.get("output")
             content = self._blocks(output.get("content") if isinstance(output, dict) else output)
-            if not turns or not answers_calls(turns[-1]):
+            last = turns[-1].blocks if turns else []
+            if not last or not all(isinstance(block, ToolResult) for block in last):
                 turns.append(Turn(role="user", blocks=[]))
             turns[-1].blocks.append(ToolResult(tool_use_id=call, content=tuple(content)))
             turns[-1].at = at

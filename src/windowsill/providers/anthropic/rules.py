@@ -85,7 +85,10 @@ def check_messages(messages: Any, where: str, body: Mapping[str, Any]) -> Iterat
         yield from calls.take(role, blocks, place)
     yield from calls.end()
     yield from _last(messages, where)
-    yield from _thinking(messages, where, body.get("thinking"))
+    if found := lacks_thinking(messages, body.get("thinking")):
+        what = "thinking is on, and the turn that calls tools does not begin with thinking"
+        remedy = "send its thinking back as it came, or send the request without `thinking`"
+        yield Problem("anthropic.thinking-begins-turn", f"{where}[{found[0]}]", what, remedy)
 
 
 def _last(messages: list[Any], where: str) -> Iterator[Problem]:
@@ -125,14 +128,6 @@ def lacks_thinking(messages: list[Any], thinking: Any) -> tuple[int, int] | None
     kinds = [block.get("type") for block in _content(messages[begins].get("content"))]
     first = next((number for number, kind in enumerate(kinds) if kind != "compaction"), len(kinds))
     return None if first < len(kinds) and kinds[first] in THOUGHTS else (begins, first)
-
-
-def _thinking(messages: list[Any], where: str, thinking: Any) -> Iterator[Problem]:
-    """Find a running turn with calls that does not begin with thinking, where thinking is on."""
-    if found := lacks_thinking(messages, thinking):
-        what = "thinking is on, and the turn that calls tools does not begin with thinking"
-        remedy = "send its thinking back as it came, or send the request without `thinking`"
-        yield Problem("anthropic.thinking-begins-turn", f"{where}[{found[0]}]", what, remedy)
 
 
 def _content(content: Any) -> list[dict[str, Any]]:
