@@ -27,8 +27,11 @@ from windowsill.messages import (
     Usage,
     text_message,
 )
+from windowsill.providers.anthropic.messages import Anthropic
 from windowsill.providers.base import usage_of
 from windowsill.providers.wire import encode, escape_halves
+
+CLAUDE = Anthropic()
 
 KNOWN = "objects of the anthropic, openai and google-genai packages, of LangChain, pydantic-ai and the Agents SDK"
 """Kinds of objects that are messages here, for an error."""
@@ -253,27 +256,22 @@ def _said(content: Any) -> Iterator[Block]:
 
 def _response(value: Any) -> Converted:
     blocks: list[Block] = []
-    native: list[dict[str, Any]] = []
     for part in value.parts:
         match part.part_kind:
             case "text":
                 blocks.append(Text(text=part.content))
-                native.append({"type": "text", "text": part.content})
             case "thinking":
                 blocks.append(Reasoning(text=part.content, signature=part.signature))
-                native.append({"type": "thinking", "thinking": part.content, "signature": part.signature})
             case "tool-call":
                 arguments = _arguments(part.args)
                 blocks.append(ToolUse(id=part.tool_call_id, name=part.tool_name, arguments=arguments))
-                call = {"id": part.tool_call_id, "name": part.tool_name, "input": msgspec.Raw(arguments.encode())}
-                native.append({"type": "tool_use", **call})
             case kind:
                 blocks.append(Unknown(type=kind, raw=encode(part)))
+    message: Any = Message(role="assistant", blocks=tuple(blocks))
     signed = any(isinstance(block, Reasoning) and block.signature for block in blocks)
-    claude = signed and getattr(value, "provider_name", None) == "anthropic" and len(native) == len(blocks)
-    message: Any = (
-        {"role": "assistant", "content": native} if claude else Message(role="assistant", blocks=tuple(blocks))
-    )
+    known = not any(isinstance(block, Unknown) for block in blocks)
+    if signed and known and getattr(value, "provider_name", None) == CLAUDE.name:
+        (message,) = CLAUDE.render_message(msgspec.structs.replace(message, format=CLAUDE.name))
     return Converted([message], _usage(getattr(value, "usage", None)), getattr(value, "model_name", None))
 
 

@@ -68,42 +68,40 @@ class LeftOut(msgspec.Struct, frozen=True, kw_only=True):
     """Chosen, and without room in the budget."""
 
 
-class Built(msgspec.Struct, frozen=True, kw_only=True):
-    """A context."""
+class Told(msgspec.Struct, frozen=True, kw_only=True):
+    """A text that tells a state, and what stands in it."""
 
     text: str
     tokens: int
     """The tokens of the whole text."""
+    pieces: tuple[Piece, ...]
+    """The pieces in the order of the text."""
+    digests: dict[str, str]
+    """The digest of each piece by its id; that of a piece without room begins with `WITHHELD`."""
+    shortened: dict[str, int] = {}
+    """The pieces whose text was shortened by their id, with the tokens they had before."""
+
+
+class Built(Told, frozen=True, kw_only=True):
+    """A context."""
+
     layers: dict[str, int]
     """Tokens of each layer that is shown, counted on its part of the text."""
     ratio: float
     """`tokens` against what it would be with everything that was left out: 1.0 when nothing was."""
-    pieces: tuple[Piece, ...]
-    """The pieces in the order of the text."""
     left_out: dict[str, LeftOut]
     """The elements left out by path; a list that is shown whole is not in it."""
-    digests: dict[str, str]
-    """The digest of each piece by its id; that of a piece without room begins with `WITHHELD`."""
     shares: Shares
     """The budget of each layer before anything was passed on."""
-    shortened: dict[str, int] = {}
-    """The pieces whose text was shortened by their id, with the tokens they had before."""
 
 
-class Update(msgspec.Struct, frozen=True, kw_only=True):
-    """The changes of a state since a model was last told."""
+class Update(Told, frozen=True, kw_only=True):
+    """The changes of a state since a model was last told; its digests are to be added to what was told."""
 
-    text: str
-    tokens: int
-    pieces: tuple[Piece, ...]
-    digests: dict[str, str]
-    """The digest of each piece by its id, to be added to what was told."""
     removed: tuple[str, ...]
     """Ids to be taken out of what was told."""
     left_out: tuple[str, ...] = ()
     """Ids of what has changed too and had no room: it comes with the next update."""
-    shortened: dict[str, int] = {}
-    """The pieces whose text was shortened by their id, with the tokens they had before."""
 
 
 class _Gathered(NamedTuple):

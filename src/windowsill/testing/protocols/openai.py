@@ -113,6 +113,13 @@ def _tool_calls(answer: Answer) -> list[dict[str, Any]]:
 
 Step = tuple[str, dict[str, Any]]
 
+STARTED: dict[str, dict[str, Any]] = {
+    "message": {"status": "in_progress", "content": []},
+    "function_call": {"status": "in_progress", "arguments": ""},
+    "reasoning": {"summary": []},
+}
+"""The fields of an item as it starts, by its type."""
+
 
 class OpenAIResponses(Protocol):
     """`POST /v1/responses`, `/v1/responses/compact` and `/v1/responses/input_tokens`; it keeps what it answered."""
@@ -281,24 +288,11 @@ def _steps(response: dict[str, Any]) -> Iterator[Step]:
     yield "in_progress", {"response": begun}
     for index, item in enumerate(response["output"]):
         place = {"output_index": index}
-        yield "output_item.added", {**place, "item": _empty(item)}
+        yield "output_item.added", {**place, "item": {**item, **STARTED.get(item["type"], {})}}
         for name, fields in _filling(item):
             yield name, {"item_id": item["id"], **place, **fields}
         yield "output_item.done", {**place, "item": item}
     yield "completed", {"response": response}
-
-
-def _empty(item: dict[str, Any]) -> dict[str, Any]:
-    """Return an item as it starts."""
-    match item["type"]:
-        case "message":
-            return {**item, "status": "in_progress", "content": []}
-        case "function_call":
-            return {**item, "status": "in_progress", "arguments": ""}
-        case "reasoning":
-            return {**item, "summary": []}
-        case _:
-            return item
 
 
 def _filling(item: dict[str, Any]) -> Iterator[Step]:
@@ -315,8 +309,6 @@ def _filling(item: dict[str, Any]) -> Iterator[Step]:
             for piece in pieces(item["arguments"]):
                 yield "function_call_arguments.delta", {"delta": piece}
             yield "function_call_arguments.done", {"name": item["name"], "arguments": item["arguments"]}
-        case _:
-            return
 
 
 def _part(part: dict[str, Any], place: dict[str, Any], kind: str, text: str, more: dict[str, Any]) -> Iterator[Step]:
