@@ -117,9 +117,7 @@ def call(opened: OpenSession, id: str) -> dict[str, Any]:
         "after": after.id if after is not None else None,
         "answer": _answer(opened, entry),
         "folds": list(made.folds),
-        "strip": None
-        if strip is None or then is None
-        else strip | {"same_tokens": made.cached, "exact_same": _common(then.exact, body.exact)},
+        "strip": strip,
         "cache": _cache(made, figures, strip),
         "sections": [
             {"name": name, "bytes": size, "tokens": tokens, "state": _state(name, made, earlier)}

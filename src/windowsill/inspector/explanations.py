@@ -114,12 +114,6 @@ def _hidden(
 # Any words
 
 
-def why(opened: OpenSession, message: str, call: str | None = None) -> dict[str, Any]:
-    """Say why a message is in the window, or is not: now, or in that of a past call."""
-    found: dict[str, Any] = msgspec.to_builtins(opened.session.explain(message, call=call))
-    return found
-
-
 def explain(opened: OpenSession, words: str) -> dict[str, Any]:
     """Find words in everything that was said, and say for each place whether the model sees it."""
     session = opened.session

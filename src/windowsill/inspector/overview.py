@@ -79,7 +79,6 @@ def sessions(opened: OpenSessions, offset: int = 0) -> dict[str, Any]:
                 "id": info.id,
                 "title": title,
                 "model": setting_of(info, "model"),
-                "created": info.created,
                 "updated": info.updated,
                 "entries": info.version,
                 "parent": parent_of(info.id),
@@ -193,9 +192,7 @@ def engines(opened: OpenSessions) -> list[dict[str, Any]]:
                 "goal": shorten(value.task.goal, DESCRIPTION),
                 "phase": runtime.phase,
                 "resources": msgspec.to_builtins(runtime.resources),
-                "runs": len(runtime.execution.tool_calls),
                 "errors": [each.message for each in runtime.execution.errors[-3:]],
-                "failures": len(runtime.failures),
             }
         )
     return found

@@ -277,7 +277,6 @@ class Inspector:
             "request": calls.request,
             "request.json": OpenSession.body,
             "explain": explanations.explain,
-            "why": explanations.why,
             "history": history.history,
             "diff": history.diff,
             "state": overview.state,

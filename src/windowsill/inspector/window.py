@@ -245,7 +245,6 @@ def describe_block(block: Block, names: dict[str, str]) -> dict[str, Any]:
                 "name": block.name or names.get(block.tool_use_id),
                 "call": block.tool_use_id,
                 "error": block.is_error,
-                "ref": block.ref.id if block.ref is not None else None,
                 **cut_text(full_text(block)),
             }
         case Image():
