@@ -19,7 +19,7 @@ from support import mcp_server
 from support.agents import results
 from support.cli_calls import Done
 from support.cli_calls import call as call_cli
-from windowsill import Session
+from windowsill import Session, open_store
 from windowsill.testing import Answer, Call, Server
 
 pytestmark = pytest.mark.end_to_end
@@ -447,8 +447,17 @@ def test_a_tool_of_a_server_whose_name_is_taken_gets_that_of_its_server(agent):
 def test_a_mistake_beside_a_server_is_one_line(agent):
     """What goes wrong while a server is connected is told as it is told without one."""
     (agent.folder / "log").write_text("")
+    Session.open("s", model="claude-sonnet-5", store=agent.store).close()
     ran = agent.resume("--model", "anthropic:claude-sonnet-5", "--mcp", f"{MCP} {agent.folder / 'log'}")
     assert ran.err == "windowsill: there is no task to go on with; give one\n"
+
+
+def test_a_name_that_was_mistyped_leaves_no_session_behind(agent):
+    """Without a task there has to be a session to go on with."""
+    Session.open("other", model="claude-sonnet-5", store=agent.store).close()
+    ran = agent.resume("--model", "anthropic:claude-sonnet-5")
+    assert (ran.code, ran.err.partition(";")[0]) == (1, "windowsill: there is no session 's'")
+    assert [info.id for info in open_store(agent.store).sessions()] == ["other"]
 
 
 def test_a_server_or_a_kit_that_is_not_there_is_one_line(agent):

@@ -163,8 +163,15 @@ def test_the_marks_may_stand_in_a_settings_file(tmp_path, monkeypatch):
 def test_marks_and_writers_that_are_none_are_told(tmp_path, options, said):
     """In one line, with what is allowed."""
     done = call("fit", saved(tmp_path / "body.json", anthropic_turns(2)), "--budget", 4_000, *options)
-    assert (done.code > 0, done.out) == (True, "")
+    assert (done.code, done.out) == (2, "")
     assert said in done.err
+
+
+def test_a_file_without_messages_is_named(tmp_path):
+    """An empty list is a mistake in the file, like any other."""
+    file = saved(tmp_path / "empty.json", [])
+    done = call("fit", file, "--budget", 4_000)
+    assert (done.code, done.err) == (1, f"windowsill: {file}: there is no message in it; add one from the user\n")
 
 
 def test_a_model_that_writes_is_asked_and_waited_for(tmp_path, monkeypatch):

@@ -112,6 +112,16 @@ def test_log_is_the_newest_first(place):
     assert out.splitlines()[-1] == f"and {len(rows) - 5} older; --limit {len(rows)} shows all"
 
 
+def test_log_tells_calls_and_results_from_words(tmp_path):
+    """A call is shown beside its text, and the result of a tool is nothing that the user said."""
+    with Session.open("s", model="claude-opus-4-6", store=tmp_path) as session:
+        call_ = {"type": "tool_use", "id": "t", "name": "ls", "input": {"path": "src"}}
+        session.add({"role": "assistant", "content": [{"type": "text", "text": "I look."}, call_]})
+        session.add({"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t", "content": "a.py"}]})
+    told = [row["what"] for row in sessions("log", "s", "--json", place=tmp_path).json]
+    assert told == ["tool: a.py", 'assistant: I look. ls({"path":"src"})']
+
+
 def test_log_shows_calls_and_other_branches_when_asked(place):
     """`--calls` adds the requests, `--all` what a rewind left, and says which branch it is on."""
     sessions("rewind", "work-", "m1", place=place)
@@ -178,6 +188,23 @@ def test_search_finds_in_every_session_what_was_said(place):
 
 
 # Change
+
+
+def test_search_shows_what_stands_around_the_word(tmp_path):
+    """The beginning of a long text would not tell why it was found."""
+    with Session.open("s", model="claude-opus-4-6", store=tmp_path) as session:
+        session.add("A long story. " * 30 + "Then a zebra crossed the road. " + "It went on. " * 30)
+    (line,) = sessions("search", "zebra", place=tmp_path).out.splitlines()[1:]
+    assert "…long story. Then a zebra crossed the road. It went on." in line
+
+
+def test_unfold_says_that_the_next_request_is_reduced_again(place):
+    """What was brought back is larger than a request may be: nobody should wonder where it went."""
+    fold = sessions("show", "work-2026", "--json", place=place).json["folds"][-1]["id"]
+    assert (
+        "a request may have 2,000, so the next one is reduced again: --fit brings"
+        in sessions("unfold", "work-2026", fold, place=place).out
+    )
 
 
 def test_switch_returns_to_a_branch_that_was_left(place):

@@ -23,7 +23,7 @@ import click
 import msgspec
 
 from windowsill.cli.output import print_warning
-from windowsill.cli.session_ids import complete_sessions, open_store_at, store_option
+from windowsill.cli.session_ids import complete_sessions, find_session, open_store_at, store_option
 from windowsill.errors import InputError, log
 from windowsill.extras import extra
 from windowsill.text import count_of, printable_line, shorten
@@ -109,6 +109,10 @@ def agent(  # noqa: PLR0913 - the options of the command
         raise click.UsageError("--detach needs --queue: nothing else goes on without this command.")
     root = folder.resolve()
     id = name or f"agent {root}"
+    if name is not None and task is None and not queue:
+        # Opening it would make it, and leave an empty session under a mistyped name.
+        with open_store_at(place) as store:
+            id = find_session(store, id).id
     settings = {
         "model": spec or _known_model(place, id),
         "window": window,
@@ -281,7 +285,8 @@ class Screen:
                 line = f"  {event.data['tool']}: {shorten(event.text, LONGEST)} ({event.data['seconds']:.1f} s)"
                 click.secho(line, fg="red" if event.data["is_error"] else "green")
             case "tool_refused" | "retry" | "reduced" | "restored" | "warning":
-                click.secho(f"! {event.kind}: {shorten(event.text, LONGEST)}", fg="yellow")
+                when = f" in {event.data['pause']:.1f} s" if "pause" in event.data else ""
+                click.secho(f"! {event.kind}{when}: {shorten(event.text, LONGEST)}", fg="yellow")
             case "checkpoint":
                 click.secho(f"* checkpoint {event.text} ({event.data['reason']})", dim=True)
 

@@ -26,7 +26,7 @@ from windowsill.cli.options import (
 )
 from windowsill.cli.output import on_terminal, pretty_json, print_bytes, print_json, print_table, print_warning
 from windowsill.cli.session_ids import complete_models
-from windowsill.errors import InputError
+from windowsill.errors import FormatError, InputError
 from windowsill.messages import Request
 from windowsill.replay.recordings import name_in_errors
 
@@ -70,6 +70,8 @@ def fit(
     data = read_input(file)
     with name_in_errors(file):
         request = providers.read_request(data, format=format)
+        if not request.messages:
+            raise FormatError("there is no message in it", remedy="add one from the user")
     settings, loaded = load_settings(
         model=model or request.model, budget=limit, high=parse_mark(high, "high"), low=parse_mark(low, "low"), **typed
     )

@@ -186,5 +186,5 @@ def _is_wrong_call(error: WindowsillError) -> bool:
     from windowsill.errors import FormatError, InputError, NotFoundError
 
     if isinstance(error, NotFoundError):
-        return "strategy" in error.about
+        return not {"strategy", "provider"}.isdisjoint(error.about)
     return isinstance(error, InputError) and not isinstance(error, FormatError)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import difflib
 import math
+import re
 from collections.abc import Sequence
 from shlex import quote
 from typing import TYPE_CHECKING, Any
@@ -41,18 +42,28 @@ if TYPE_CHECKING:
 PREVIEW = 60
 """Characters of a message that a list shows."""
 
+FOUND = 80
+"""Characters of what a search found."""
+
 BY_HAND = "on the command line"
 
 limit_option = click.option("--limit", type=click.IntRange(min=1), metavar="N", default=30, show_default=True)
 
 
 def preview(message: Message) -> str:
-    """Return the beginning of what a message says: its text, else its calls and results."""
+    """Return the beginning of what a message says: its text, with its calls and results."""
     from windowsill.messages import Text
 
     calls = [f"{call.name}({call.arguments})" for call in message.calls]
     results = [block.text for result in message.results for block in result.content if isinstance(block, Text)]
-    return shorten(message.text if message.text.strip() else " ".join(calls + results) or "(no text)", PREVIEW)
+    done = " ".join(calls + results)
+    said = shorten(message.text, PREVIEW // 2 if done else PREVIEW)
+    return shorten(" ".join(filter(None, (said, done))) or "(no text)", PREVIEW)
+
+
+def speaker(message: Message) -> str:
+    """Return who speaks: results of tools stand under the role of the user in some formats."""
+    return "tool" if message.results and not message.text.strip() else message.role
 
 
 # Look
@@ -91,7 +102,7 @@ def _what(session: Session, entry: Entry, changes: dict[str, str]) -> str:
 
     if entry.kind == "message":
         message = session.message(entry.id)
-        return f"{message.role}: {preview(message)}"
+        return f"{speaker(message)}: {preview(message)}"
     if entry.kind == "call":
         call = call_meta(entry.meta)
         return f"request of {call.tokens:,} tokens" + (f" to {call.model}" if call.model else "")
@@ -144,10 +155,11 @@ def _view_at(session: Session, typed: str) -> tuple[str, View]:
 
 
 def _lines(view: View) -> list[str]:
+    messages = [view.read(item) for item in view.items]
     return [
-        f"{item.id} {item.role}{' (cut)' if item.cuts else ''}{f' hides {item.hides:,}' if item.fold else ''}, "
-        f"{view.tokens_of(item.weight):,} tokens: {preview(view.read(item))}"
-        for item in view.items
+        f"{item.id} {speaker(message)}{' (cut)' if item.cuts else ''}"
+        f"{f' hides {item.hides:,}' if item.fold else ''}, {view.tokens_of(item.weight):,} tokens: {preview(message)}"
+        for item, message in zip(view.items, messages, strict=True)
     ]
 
 
@@ -218,12 +230,19 @@ def search(query: str, id: str | None, most: int, place: str | None, *, as_json:
     print_list(
         found,
         [
-            {"session": each.session, "message": each.message_id, "role": each.role, "text": shorten(each.text, 80)}
+            {"session": each.session, "message": each.message_id, "role": each.role, "text": _around(each.text, query)}
             for each in found
         ],
         empty="nothing found",
         as_json=as_json,
     )
+
+
+def _around(text: str, query: str) -> str:
+    """Return a line of a text: its beginning, or what stands around the first word of the query."""
+    low, words = text.lower(), re.findall(r"\w+", query.lower())
+    at = min((place for word in words if (place := low.find(word)) >= 0), default=0)
+    return shorten(text, FOUND) if at < FOUND // 2 else "…" + shorten(text[at - FOUND // 4 :], FOUND - 1)
 
 
 # Change
@@ -278,9 +297,11 @@ def unfold(id: str, fold: str, span: int | None, place: str | None, *, fit: bool
         before = session.view.tokens()
         inside = next((made.inside for made in session.folds if made.id == fold), "")
         entry = session.unfold(fold, span=span, fit=fit, reason=BY_HAND)
-        after = session.view.tokens()
+        after, most = session.view.tokens(), session.composer.budget(0).limit
         value = {"session": session.id, "entry": entry, "fold": fold, "tokens_before": before, "tokens": after}
     still = f"; {inside} still hides what it hid" if inside else ""
+    if after > most:
+        still += f"; a request may have {most:,}, so the next one is reduced again: --fit brings back what fits"
     print_result(value, f"unfolded {fold}: {before:,} tokens became {after:,}{still}", as_json=as_json)
 
 

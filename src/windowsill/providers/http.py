@@ -128,6 +128,7 @@ def endpoint(spec: str, *, environment: Mapping[str, str], base_url: str = "", k
         raise NotFoundError(
             f"no provider {hide_keys(name[:40])!r} for a model",
             remedy=f"begin with one of {', '.join(PROVIDERS)}: anthropic:claude-haiku-4-5",
+            provider=hide_keys(name[:40]),
         )
     model, at, address = rest.partition("@http")
     if _LOOKS_LIKE_KEY.match(model.strip()):
