@@ -145,7 +145,7 @@ def search(
     matched = _matched(index, scope, question, exact_text, filters, ranking.candidates)
     words = " ".join(content_words(question))
     meant = similar.top(words, scope, filters, ranking.candidates) if similar and words else {}
-    facts = _facts(index, {*matched, *meant}, scope, filters, len(ranking.near))
+    facts = _facts(index, {*matched, *meant}, filters, len(ranking.near))
     scores = spread(matched, facts, ranking)
     if similar is not None:
         lists = (
@@ -236,7 +236,7 @@ def spread(scores: Mapping[int, float], facts: Mapping[int, PassageFacts], ranki
 
 def best_first(scores: Mapping[int, float]) -> list[int]:
     """Sort keys by falling score; of equals, the one said first."""
-    return sorted(scores, key=lambda key: (-scores[key], key))
+    return sorted(sorted(scores), key=scores.__getitem__, reverse=True)
 
 
 def fuse(lists: Sequence[tuple[float, Mapping[int, float]]], constant: int) -> dict[int, float]:
@@ -342,13 +342,9 @@ def _matched(
     return found
 
 
-def _facts(
-    index: SearchIndex, hits: set[int], scope: Sequence[IndexedSession], filters: Filters, reach: int
-) -> dict[int, PassageFacts]:
-    """Return the facts of the hits and their neighbours; nothing outside the scope or the filters."""
-    around = hits.union(*(neighbours(key, reach) for key in hits))
-    sessions = {session.key for session in scope}
-    found = {key: about for key, about in index.facts(around).items() if session_key(key) in sessions}
+def _facts(index: SearchIndex, hits: set[int], filters: Filters, reach: int) -> dict[int, PassageFacts]:
+    """Return the facts of the hits and their neighbours, all of one session; nothing outside the filters."""
+    found = index.facts(hits.union(*(neighbours(key, reach) for key in hits)))
     return {key: about for key, about in found.items() if filters.allow(about)} if filters else found
 
 
