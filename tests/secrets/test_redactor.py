@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from support.secret_keys import drawn, keys, seeds
 from windowsill.errors import InputError, SettingError
 from windowsill.secrets import Redactor, Secret, default_redactor, find, redact
-from windowsill.secrets.redactor import kinds
+from windowsill.secrets.detectors import find_assignments, formats
+from windowsill.secrets.redactor import _COLUMNS, _NAMES, _hints, find_in_columns, kinds
 
 pytestmark = pytest.mark.unit
 
@@ -25,6 +26,30 @@ pieces = st.one_of(
     st.sampled_from([f"[secret: {kind}]" for kind in sorted(kinds())]),
 )
 texts = st.lists(pieces, max_size=8).map("".join)
+
+
+# fmt: off
+stated = st.sampled_from([
+    "PIN", " code", "is ", ": ", " ", "1234", "Bearer", "Basic", "\n", "\r\n", "login ", "user ", "bob", "password ",
+    " / ", "x9y8z7w6", "seed phrase", "one two three four five six seven eight nine ten eleven twelve", "https", "://",
+    "bob:", "hunter2@", "host", "CREATE USER ", "'hunter2x'", '\\"auth', '\\": \\"', "dXNlcjpodW50ZXIy", "visa ",
+    "5500005555555559", "name,password\n", "bob,hunter2x\n", "| token |", "value: ", "sk_live_", "sk-", "SK", "xoxb-",
+    "INSERT INTO t (id, password) VALUES (1, 'hunter2x')", "5", "K", "\\n", "+", drawn(5, 24), drawn(6, 52),
+    drawn(7, 26) + ".abcdef." + drawn(8, 30),
+])
+# fmt: on
+
+
+@given(st.one_of(texts, st.lists(st.one_of(stated, pieces), max_size=8).map("".join)))
+def test_no_detector_is_left_out_that_would_find_something(text):
+    """The words and expressions that call a detector stand in every text in which it finds a secret."""
+    data = text.encode("utf-8", "surrogatepass")
+    words, owners = _hints()
+    called = {owners[place] for place in words.find(data)}
+    finding = {place for place, format in enumerate(formats()) if any(format.find(data))}
+    finding |= {_NAMES} if any(find_assignments(data)) else set()
+    finding |= {_COLUMNS} if any(find_in_columns(data)) else set()
+    assert finding <= called
 
 
 @given(text=texts)

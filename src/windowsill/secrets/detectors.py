@@ -79,7 +79,8 @@ class KeyFormat(msgspec.Struct, frozen=True):
         pattern = f"{_LEFT}({self.key})" if self.key else self.pattern
         hints = "|".join(self.hints).replace(".", "[.]")
         pattern = pattern.replace("<word>", _WORD).replace("<hints>", f"(?:{hints})")
-        return msgspec.structs.replace(self, pattern=pattern, part=self.part.replace("<word>", _WORD))
+        part = self.part.replace("<word>", _WORD).replace("<left>", _LEFT)
+        return msgspec.structs.replace(self, pattern=pattern, part=part)
 
 
 _LEFT = r"(?:\A|[^A-Za-z0-9_+-]|(?m:^)[+-]|\\[nrtbf][+-]?|\\u[0-9A-Fa-f]{4}|%[0-9A-Fa-f]{2})"
@@ -408,7 +409,9 @@ _VALUE = (
     r"""(?:[bru]{0,2}(?:\\{1,7}"([^"\\\r\n]*)\\{1,7}"|"((?:[^"\\\r\n]|\\.)*)"|'((?:[^'\\\r\n]|\\.)*)')"""
     r"""|([^\s"'`\\]+))"""
 )
-_ASSIGNED = rf"(?i){_NAME}{_SET}{_VALUE}"
+ASSIGNMENT = rf"(?i){_NAME}{_SET}"
+"""A name and what assigns: without them there is no value."""
+_ASSIGNED = rf"{ASSIGNMENT}{_VALUE}"
 _PHRASE, _ASSIGNED_KEY, _DOUBTFUL, _SET_BY, _QUOTED, _UNQUOTED = 1, 2, 3, 4, (5, 6, 7), 8
 """Groups of the pattern: the kinds of names, the assignment, and the value."""
 

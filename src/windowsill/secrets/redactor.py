@@ -37,6 +37,8 @@ _COLUMN_NAMES = (
     r"(?:[a-z]+[_ -])?(?:passwords?|passwd|pwd|passphrase|passcode|secret|(?:api|access|private|secret)[_ -]?key"
     r"|(?:access|auth|refresh|api)[_ -]?token|token)"
 )
+_COLUMNS_PART = rf"""(?i)[,;|\t][ "'`*]*{_COLUMN_NAMES}|{_COLUMN_NAMES}[ "'`*]*[,;|\t]|\binsert\s+into\s"""
+"""A name beside another, or among the columns of an `INSERT`: without it there is no table."""
 _HEADER = rf"""(?im)^(?:[^\n]*[,;|\t])?[ "'`*]*{_COLUMN_NAMES}[ "'`*]*(?:[,;|\t][^\n]*)?\r?$"""
 _RULE = re.compile(rb"[\s|:+-]*")
 _CELL = re.compile(rb"""[ ]*+(?:"((?:[^"\n]|"")*+)"|'([^'\n]*+)'|([^,;|\t\n]*+))[ \r]*+([,;|\t]|$)""")
@@ -48,7 +50,7 @@ _VALUE = re.compile(rb"""\s*+(?:N?'((?:[^']|'')*+)'|"([^"]*+)"|([^,]*+))\s*+(?:,
 def find_in_columns(data: bytes) -> Iterator[Secret]:
     """Yield the values in columns whose name is that of a secret."""
     yield from _in_tables(data)
-    for match in compiled(_INSERT).finditer(data) if b"insert" in data.lower() else ():
+    for match in compiled(_INSERT).finditer(data):
         begin, stop = match.span(1)
         names = [data[start:end] for start, end in _cells(_VALUE, data, begin, stop)]
         place = match.end()
@@ -107,7 +109,8 @@ SWITCH = "WINDOWSILL_ENTROPY"
 EXTRA = "extra"
 """The kind of what a user's own pattern finds."""
 
-_INVISIBLE = re.compile(rb"\xc2\xad|\xe2\x80[\x8b-\x8d]|\xe2\x81\xa0|\xef\xbb\xbf")
+_UNSEEN = r"\xc2\xad|\xe2\x80[\x8b-\x8d]|\xe2\x81\xa0|\xef\xbb\xbf"
+_INVISIBLE = re.compile(_UNSEEN.encode())
 """Soft hyphens, spaces and joiners without a width, and byte order marks, in UTF-8."""
 
 SIGN = re.compile(rb"\[secret: ([a-z0-9-]{1,32})\]")
@@ -118,8 +121,8 @@ _SIGN_START = b"[secret: "
 _PRIVATE_KEYS, _EXTRA, _FORMATS, _ASSIGNED = range(4)
 """The ranks of the detectors when several find the same secret: the surest names its kind."""
 
-_NAMES, _BLOCKS = -1, -2
-"""The detectors of names and of private keys, in the place of a format's number."""
+_NAMES, _BLOCKS, _COLUMNS = -1, -2, -3
+"""The detectors of names, of private keys and of columns, in the place of a format's number."""
 
 
 @cache
@@ -139,17 +142,19 @@ def _words() -> tuple[tuple[str, int, bool], ...]:
 
 @cache
 def _hints() -> tuple[WordSet, list[int]]:
-    """Return these words, with the expressions of formats that have none, and the detector of each."""
-    parts = [(format.part, place) for place, format in enumerate(formats()) if format.part]
-    found = WordSet([(hint, any_case) for hint, _, any_case in _words()], [part for part, _ in parts])
-    return found, [owner for _, owner, _ in _words()] + [owner for _, owner in parts]
+    """Return the words and expressions without which a detector finds nothing, and the detector of each."""
+    parts = {place: format.part for place, format in enumerate(formats()) if format.part}
+    parts |= {_NAMES: detectors.ASSIGNMENT, _COLUMNS: _COLUMNS_PART}
+    words = [each for each in _words() if each[1] not in parts]
+    found = WordSet([(hint, any_case) for hint, _, any_case in words], list(parts.values()))
+    return found, [*(owner for _, owner, _ in words), *parts]
 
 
 @cache
 def _suspect() -> tuple[Pattern, ...]:
     """Return patterns of whatever makes a detector look closer; as one they would have many times the states."""
     words = [f"(?{'i' if any_case else '-i'}:{re.escape(hint)})" for hint, _, any_case in _words()]
-    parts = [format.part for format in formats() if format.part]
+    parts = [format.part for format in formats() if not format.hints]
     return compiled("|".join((*words, *parts))), compiled(detectors.CANDIDATE)
 
 
@@ -192,7 +197,7 @@ class Redactor:
 
     def suspects(self, lines: bytes) -> set[int]:
         """Return the numbers of those lines of UTF-8 text, each with its end, that may hold a secret; no other does."""
-        if self._patterns or not (lines.isascii() or _INVISIBLE.search(lines) is None):
+        if self._patterns or _has_invisible(lines):
             return set(range(lines.count(b"\n")))
         found: set[int] = set()
         for pattern in _suspect():
@@ -209,7 +214,7 @@ class Redactor:
         return Redactor(self.extra, self.allow, entropy=False, names=self.names)
 
     def _find(self, data: bytes) -> list[Secret]:
-        if data.isascii() or _INVISIBLE.search(data) is None:
+        if not _has_invisible(data):
             return self._find_visible(data)
         # What nobody sees inside a key does not hide it.
         gaps, bare = [(0, 0)], 0
@@ -241,13 +246,16 @@ class Redactor:
             ranked += ((_PRIVATE_KEYS, each) for each in keys)
         if self._patterns:
             ranked += ((_EXTRA, each) for each in self._extra(data))
-        if places := hinted - {_NAMES, _BLOCKS}:
-            hinted_formats = [formats()[place] for place in sorted(places)]
+        if places := sorted(place for place in hinted if place >= 0):
+            hinted_formats = [formats()[place] for place in places]
             ranked += ((_FORMATS, each) for format in hinted_formats for each in format.find(data))
         taken = find_signs(data)
-        if self.names and _NAMES in hinted:
+        if self.names and hinted & {_NAMES, _COLUMNS}:
             # A sign reads like an assignment itself.
-            named = chain(detectors.find_assignments(data), find_in_columns(data))
+            named = chain(
+                detectors.find_assignments(data) if _NAMES in hinted else (),
+                find_in_columns(data) if _COLUMNS in hinted else (),
+            )
             ranked += ((_ASSIGNED, each) for each in named if not starts_in(each, taken))
         found = merge(ranked) if ranked else []
         if self.entropy and len(data) >= detectors.SHORTEST_TOKEN:
@@ -270,6 +278,10 @@ class Redactor:
 def default_redactor() -> Redactor:
     """Return the redactor that is used where none was made by hand; `WINDOWSILL_ENTROPY=off` is read once."""
     return Redactor(entropy=os.environ.get(SWITCH, "").strip().lower() not in ("off", "false", "no", "0"))
+
+
+def _has_invisible(data: bytes) -> bool:
+    return not data.isascii() and compiled(_UNSEEN).search(data, 0, len(data)) is not None
 
 
 def sign(kind: str) -> str:
