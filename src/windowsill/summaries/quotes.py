@@ -13,13 +13,12 @@ import heapq
 import itertools
 import math
 import re
-import tomllib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from importlib import resources
 
 import msgspec
 
+from windowsill.models.catalog import load_table
 from windowsill.summaries.digest import CHARACTERS, Excerpt, Name, Quote, Sentence
 from windowsill.summaries.tool_calls import Edit
 
@@ -455,7 +454,8 @@ def _cues(kind: str, text: str) -> re.Pattern[str]:
 
 @functools.cache
 def _expression(kind: str, *, ascii: bool) -> re.Pattern[str]:
-    words = [word for words in _word_lists()[kind].values() for word in words]
+    lists = load_table("words.toml", "windowsill.summaries")[kind]
+    words: list[str] = list(itertools.chain.from_iterable(lists.values()))
     whole = rf"\b(?:{_by_letter([word for word in words if word.isascii()])})\b"
     return re.compile(whole if ascii else f"{whole}|{_by_letter([word for word in words if not word.isascii()])}")
 
@@ -466,10 +466,3 @@ def _by_letter(words: list[str]) -> str:
     for word in words:
         letters.setdefault(word[0], []).append(word[1:])
     return "|".join(f"{first}(?:{'|'.join(rest)})" for first, rest in letters.items())
-
-
-@functools.cache
-def _word_lists() -> dict[str, dict[str, list[str]]]:
-    text = resources.files(__package__).joinpath("words.toml").read_text("utf-8")
-    lists: dict[str, dict[str, list[str]]] = tomllib.loads(text)
-    return lists

@@ -12,11 +12,8 @@ import os
 import re
 import tempfile
 import time
-import tomllib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
-from functools import cache
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +23,7 @@ import windowsill
 from windowsill import providers
 from windowsill.compose.payload import FoldMade
 from windowsill.errors import InputError
+from windowsill.models.catalog import load_table
 from windowsill.replay.costs import CostSimulation
 from windowsill.replay.evidence import KeptEvidence
 from windowsill.replay.recordings import Recording
@@ -45,10 +43,9 @@ LINES, MOST_LISTED, MOST_HITS = 22, 5, 25
 """Lines read of a file at once, files that the answer lists, and hits that a search shows."""
 
 
-@cache
 def request() -> dict[str, Any]:
     """Return what the agent is told: the system prompt, the task, the tools, and what the user adds on the way."""
-    return tomllib.loads(resources.files(__package__).joinpath("request.toml").read_text("utf-8"))
+    return load_table("request.toml", "windowsill.cli.demo")
 
 
 class Workbench:
