@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from itertools import takewhile
 from typing import Any
 
@@ -83,6 +84,14 @@ def common_start(one: str, other: str) -> int:
 def count_of(number: int, noun: str) -> str:
     """Return a number with its noun, such as `1 call` or `2,000 calls`."""
     return f"{number:,} {noun}" + ("" if number == 1 else "s")
+
+
+def time_text(at: float, form: str = "%Y-%m-%d %H:%M") -> str:
+    """Write a time in UTC; what is beyond every calendar, as milliseconds are, stays a number."""
+    try:
+        return datetime.fromtimestamp(at, UTC).strftime(form)
+    except (ValueError, OverflowError, OSError):
+        return f"{at:g}"
 
 
 def type_name(value: object) -> str:

@@ -6,6 +6,7 @@ from support.conversations import PNG, result, text_block, use
 from support.sessions import problems
 from windowsill import Session, providers
 from windowsill.messages import ToolUse
+from windowsill.session.handoff import handoff
 from windowsill.session.toolbox import TOOLS
 from windowsill.store.memory import MemoryStore
 
@@ -215,11 +216,12 @@ def test_a_refusal_is_not_longer_than_an_answer():
 
 @pytest.mark.parametrize("at", [1.7e12, 1e20, -1e12])
 def test_a_time_that_no_calendar_has_is_shown_as_it_is(at):
-    """A caller who gave milliseconds can search and read the session all the same."""
+    """A caller who gave milliseconds can search, read and hand over the session all the same."""
     session = opened()
     session.add({"role": "user", "content": "the disk is full"}, at=at)
     assert "the disk is full" in session.tools.history_search("disk full")
     assert "the disk is full" in session.tools.history_read("m4")
+    assert "the disk is full" in handoff(session)
 
 
 @pytest.mark.parametrize("window", [1_000, 2_000, 2_047])

@@ -29,6 +29,7 @@ from windowsill.cli.session_ids import complete_models
 from windowsill.errors import FormatError, InputError
 from windowsill.messages import Request
 from windowsill.replay.recordings import name_in_errors
+from windowsill.text import count_of
 
 if TYPE_CHECKING:
     from windowsill.compose.payload import Payload, Report
@@ -127,7 +128,7 @@ def _summary(report: Report, messages: int) -> Iterator[str]:
     hidden = f"{report.hidden:,} of {messages:,} messages hidden" if report.hidden else "no message hidden"
     yield f"windowsill: {report.tokens:,} of {report.limit:,} tokens, {hidden}, {len(report.repairs):,} repairs"
     for fold in report.folds:
-        what = f"{fold.messages:,} message{'' if fold.messages == 1 else 's'}"
+        what = count_of(fold.messages, "message")
         yield f"windowsill: {fold.kind} of {what}, {fold.before:,} to {fold.after:,} tokens: {fold.reason}"
 
 

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import shutil
 import sys
 from collections import Counter
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from windowsill.text import printable_line, shorten, table_cell
+from windowsill.text import printable_line, shorten, table_cell, time_text
 
 if TYPE_CHECKING:
     from windowsill.compose.composition import Composition
@@ -106,10 +105,7 @@ def print_result(value: object, text: str, *, as_json: bool) -> None:
 
 def moment(at: float) -> str:
     """Return a time for people, in UTC."""
-    try:
-        return dt.datetime.fromtimestamp(at, dt.UTC).strftime("%Y-%m-%d %H:%M:%SZ")
-    except (ValueError, OverflowError, OSError):
-        return str(at)
+    return time_text(at, "%Y-%m-%d %H:%M:%SZ")
 
 
 def print_list(found: object, rows: Sequence[Mapping[str, object]], *, empty: str, as_json: bool) -> None:

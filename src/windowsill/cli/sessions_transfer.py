@@ -51,6 +51,7 @@ from windowsill.session.export import (
 )
 from windowsill.session.handoff import handoff as write_handoff
 from windowsill.store import Store
+from windowsill.text import count_of
 
 MOST_BROKEN = 5
 """Broken lines printed one by one: they show what is wrong, the rest is counted."""
@@ -202,8 +203,7 @@ class _Import:
         if not self._trust and (names := left_out(lines[0])):
             print_warning(f"not taken from the file: {', '.join(names)}; --trust takes them from a file of your own")
         if redacted := taken_out(lines[0]):
-            where = f"{redacted:,} place{'' if redacted == 1 else 's'}"
-            print_warning(f"secrets were taken out of {where} when it was exported")
+            print_warning(f"secrets were taken out of {count_of(redacted, 'place')} when it was exported")
         return self._done(id, "imported")
 
     def record_all(self, found: Iterable[Recording]) -> list[dict[str, object]]:

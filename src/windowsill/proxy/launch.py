@@ -25,6 +25,7 @@ import msgspec
 
 from windowsill.errors import InputError, WindowsillError
 from windowsill.mcp.server import bracketed
+from windowsill.text import count_of
 
 START_SECONDS = 30.0
 ASK_SECONDS = 3.0
@@ -338,7 +339,7 @@ def _tell(health: dict[str, Any], say: Say, store: Sequence[str], advice: str) -
             say("windowsill: no request came to the proxy: settings of the program may name another address")
         return
     calls, folds = counts.get("calls", 0), counts.get("folds", 0)
-    parts = [f"{calls:,} call{'' if calls == 1 else 's'}", f"{folds:,} fold{'' if folds == 1 else 's'}"]
+    parts = [count_of(calls, "call"), count_of(folds, "fold")]
     if folds:
         part = counts["bytes not sent"] / max(1, counts["bytes of clients"])
         parts.append(f"{counts['bytes not sent'] // 1_000:,} KB not sent ({part:.0%})")

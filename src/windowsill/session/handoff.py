@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
 from shlex import quote
 from typing import TYPE_CHECKING
 
@@ -14,7 +13,7 @@ from windowsill.secrets.documents import redact_text
 from windowsill.summaries.collect import collect
 from windowsill.summaries.digest import Digest
 from windowsill.summaries.offline import fenced, lay_out
-from windowsill.text import cut_middle
+from windowsill.text import cut_middle, time_text
 
 if TYPE_CHECKING:
     from windowsill.session.session import Session
@@ -59,7 +58,7 @@ def handoff(session: Session, *, secrets: bool = False) -> str:
     parts = [
         f"# Handoff of session {session.id}",
         f"{len(messages):,} messages with {session.settings.model or 'a model that was not named'}"
-        + (f", the last of {datetime.fromtimestamp(messages[-1].at, UTC):%Y-%m-%d %H:%M} UTC" if messages else "")
+        + (f", the last of {time_text(messages[-1].at)} UTC" if messages else "")
         + f". {fits}",
         how,
         record_of(messages, lambda text: scale.tokens(scale.weigh_text(text))),

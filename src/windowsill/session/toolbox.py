@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 from itertools import chain
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
@@ -35,7 +34,7 @@ from windowsill.outputs.read import read
 from windowsill.outputs.show import Limits, byte_size, characters_within, count_lines, result_text
 from windowsill.providers.convert import message_text
 from windowsill.session.audit import open_calls
-from windowsill.text import cut_middle
+from windowsill.text import count_of, cut_middle, time_text
 
 if TYPE_CHECKING:
     from windowsill.search import Found
@@ -166,7 +165,7 @@ def status(session: Session) -> str:
             count = sum(span.messages for span in spans)
             where = spans[0].first if spans[0].first == spans[-1].last else f"{spans[0].first} to {spans[-1].last}"
             lines.append(
-                f"- {fold.id}: {fold.kind}, {count:,} message{'' if count == 1 else 's'} ({where}), "
+                f"- {fold.id}: {fold.kind}, {count_of(count, 'message')} ({where}), "
                 f"saved {fold.saved:,} tokens; {fold.reason}"
             )
     return "\n".join(lines)
@@ -334,7 +333,7 @@ class Toolbox:
             raise NotFoundError(
                 f"there is no message {wanted.message_id!r}", remedy="history_search shows the ids of messages"
             ) from None
-        head = f"[{message.id}] {message.role}, {_when(message.at)}"
+        head = f"[{message.id}] {message.role}, {time_text(message.at)}"
         text = message_text(message)
         if len(message.blocks) == 1 and message.results:
             # Lines are counted as a search counts them, from the first of the output itself.
@@ -375,12 +374,4 @@ def _media_of(blocks: Sequence[Block], offset: int, limit: int) -> tuple[Image |
 def _source(found: Found) -> str:
     lines = f", lines {found.lines[0]}-{found.lines[1]}" if found.lines else ""
     tool = f" {found.tool}" if found.tool else ""
-    return f"[{found.message_id}] {found.role}{tool}, {_when(found.at)}{lines}"
-
-
-def _when(at: float) -> str:
-    try:
-        return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M")
-    except (ValueError, OverflowError, OSError):
-        # Whoever gave milliseconds is beyond every calendar.
-        return f"{at:g}"
+    return f"[{found.message_id}] {found.role}{tool}, {time_text(found.at)}{lines}"

@@ -12,6 +12,7 @@ from windowsill.messages import Message
 from windowsill.strategies.base import Plan, check_range, check_words
 from windowsill.strategies.scores import DECISIONS, Reason, Score, plain, terms_of
 from windowsill.strategies.selection import ScoreStrategy, Selection, Selector, StandIns, candidates_of
+from windowsill.text import count_of
 
 Category: TypeAlias = Literal["critical", "important", "normal", "low"]
 
@@ -166,5 +167,4 @@ class Priority(ScoreStrategy, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 def _count(units: list[float]) -> str:
-    tokens = round(sum(units))
-    return f"{len(units)} critical unit{'' if len(units) == 1 else 's'} ({tokens:,} tokens)"
+    return f"{count_of(len(units), 'critical unit')} ({round(sum(units)):,} tokens)"
