@@ -36,10 +36,11 @@ def shown(place, *options):
 
 
 def test_list_names_each_session(place):
-    """The list has id, model, number of entries and the time of the last."""
+    """The list has id, model, number of entries, the time of the last, and the first words of the task."""
     lines = sessions("list", place=place).out.splitlines()
-    assert lines[0].split() == ["session", "model", "entries", "last", "used"]
+    assert lines[0].split() == ["session", "model", "entries", "last", "used", "begins", "with"]
     assert lines[1].split()[:2] == ["s", "claude-opus-4-6"]
+    assert lines[1].endswith("Z  Find the treasure. Start with cave-0.txt.")
     assert sessions("list", "--json", place=place).json[0]["id"] == "s"
 
 

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.inspected import answer, ask, open_session, opened, work
+from windowsill.errors import NotFoundError
 from windowsill.inspector import calls, ledger
 from windowsill.inspector.ledger import Ledger
 from windowsill.store.memory import MemoryStore
@@ -28,6 +29,17 @@ def test_calls_split_what_was_sent(store):
     assert totals["cache_share"] == pytest.approx(totals["cached"] / totals["input"], abs=1e-4)
     assert {event["kind"] for event in found["events"]} >= {"fold"}
     assert totals["folds"] == sum(event["kind"] == "fold" for event in found["events"])
+
+
+def test_a_call_is_found_by_its_number(store):
+    """Counted from the first of the session, as the chart counts them."""
+    with opened(store) as each:
+        listed = [call["id"] for call in calls.calls(each)["calls"]]
+        found = calls.call(each, "7")
+        assert (found["id"], found["number"], found["calls"]) == (listed[6], 7, len(listed))
+        assert calls.call(each, listed[-1])["number"] == len(listed)
+        with pytest.raises(NotFoundError, match="there is no call 25; the session has 24"):
+            calls.call(each, "25")
 
 
 @pytest.mark.parametrize("chunk", [1, 3, 7, 1_000])

@@ -274,6 +274,14 @@ def test_beyond_loopback_a_token_is_required(place):
         http_app(session.tools, host="0.0.0.0")
 
 
+def test_the_list_of_sessions_says_what_each_is_about():
+    """By the first words of its task: an id tells a model nothing."""
+    store = open_store(":memory:")
+    with Session.open("older", model="claude-sonnet-4-5", store=store) as session:
+        session.add("Where are the umbrellas?")
+    assert StoreToolbox(store).call("sessions_list").text == "older: 1 entries; Where are the umbrellas?"
+
+
 def test_a_server_without_a_session_serves_the_whole_store(place):
     """Each tool takes the session to ask; without one the last used answers. Nothing is changed by it."""
     with Session.open("older", model="claude-sonnet-4-5", store=place, clock=lambda: 1.0) as session:

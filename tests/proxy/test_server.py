@@ -72,6 +72,14 @@ def test_what_is_no_model_call_passes_and_is_not_recorded(tmp_path):
     assert (path, headers["x-more"], headers["authorization"], sent) == ("/v1/models?limit=1000", "y", "Bearer x", b"")
 
 
+def test_a_person_who_opens_the_printed_address_finds_the_page(proxy):
+    """In a browser; a program that asks for the same is sent on to the provider."""
+    for path, accepted in (("/", "text/html,*/*"), ("/__windowsill", "*/*"), ("/__windowsill/inspect", "*/*")):
+        answer = httpx2.get(proxy.url + path, headers={"accept": accepted})
+        assert (answer.status_code, answer.headers["location"]) == (307, "/__windowsill/inspect/")
+    assert "location" not in httpx2.get(proxy.url + "/", headers={"accept": "*/*"}).headers
+
+
 def test_the_words_of_a_provider_are_passed_verbatim(tmp_path):
     """Clients recover by the wording of an error, its status and its headers."""
     told = b'{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"} }'

@@ -55,7 +55,10 @@ def open_store_at(place: str | None, *, create: bool = False) -> Iterator[Store]
 
 @contextmanager
 def open_session(place: str | None, id: str, *, files: str | None = None) -> Iterator[Session]:
-    """Open a session that exists, by its id or a unique beginning."""
+    """Open a session that exists, by its id or a unique beginning.
+
+    A call may also be given by its number, counted from the first.
+    """
     from windowsill.session import Session
 
     with open_store_at(place) as store:
@@ -81,7 +84,10 @@ def find_entry(session: Session, typed: str, *kinds: Kind) -> str:
     entry = session.journal.store.find(session.id, typed)
     if entry is not None and (not kinds or entry.kind in kinds):
         return typed
-    found = [id for id in entry_ids(session, kinds) if id.startswith(typed)]
+    known = entry_ids(session, kinds)
+    if kinds == ("call",) and typed.isdecimal() and 0 < int(typed) <= len(known):
+        return known[int(typed) - 1]
+    found = [id for id in known if id.startswith(typed)]
     what = kinds[0] if kinds else "entry"
     if not found:
         listed = f"`windowsill sessions log {quote(session.id)}{' --calls' if what == 'call' else ' --all'}` lists them"

@@ -87,7 +87,7 @@ def sessions(ctx: click.Context) -> None:
 def list_sessions(place: str | None = None, *, as_json: bool = False) -> None:
     """List the sessions, the last used first."""
     with open_store_at(place) as store:
-        found = [_listed(info) for info in store.sessions()]
+        found = [_listed(store, info) for info in store.sessions()]
     print_list(
         found,
         [
@@ -96,6 +96,7 @@ def list_sessions(place: str | None = None, *, as_json: bool = False) -> None:
                 "model": each["model"] or "-",
                 "entries": each["entries"],
                 "last used": moment(each["updated"]),
+                "begins with": each["task"],
             }
             for each in found
         ],
@@ -113,8 +114,10 @@ def _folder(place: str | None) -> object:
     return "memory" if path is None else path.parent
 
 
-def _listed(info: SessionInfo) -> dict[str, Any]:
+def _listed(store: Store, info: SessionInfo) -> dict[str, Any]:
     import msgspec
+
+    from windowsill.session.audit import readable_task
 
     try:
         settings = msgspec.json.decode(info.settings)
@@ -124,6 +127,7 @@ def _listed(info: SessionInfo) -> dict[str, Any]:
         "id": info.id,
         "model": settings.get("model") if isinstance(settings, dict) else None,
         "entries": info.version,
+        "task": readable_task(store, info.id),
         "created": info.created,
         "updated": info.updated,
         "settings": settings,

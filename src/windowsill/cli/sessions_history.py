@@ -206,7 +206,10 @@ def explain(id: str, message: str, call: str | None, place: str | None, *, as_js
 @entry_argument("call", "call", required=False)
 @store_option
 def request(id: str, call: str | None, place: str | None) -> None:
-    """Print the exact body of a past request of session ID: of CALL (`log --calls`), or of the last one."""
+    """Print the exact body of a past request of session ID: of CALL, or of the last one.
+
+    CALL is an id (`log --calls`), or a number: 57 is the 57th request of the session.
+    """
     with open_session(place, id) as session:
         calls = session.calls
         if call is None and not calls:

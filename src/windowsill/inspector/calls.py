@@ -93,7 +93,8 @@ def _neighbours(opened: OpenSession, entry: Entry) -> tuple[Entry | None, Entry 
 
 
 def call(opened: OpenSession, id: str) -> dict[str, Any]:
-    """Describe one call: the strip against the call before, the cache that was expected and reported, its sections."""
+    """Describe one call, by its id or its number: the strip against the call before, the cache, its sections."""
+    id = _numbered(opened, id) if id.isdecimal() else id
     entry, made = _find(opened, id)
     before, after = _neighbours(opened, entry)
     body = _Body(opened.body(id), made)
@@ -101,8 +102,12 @@ def call(opened: OpenSession, id: str) -> dict[str, Any]:
     then = _Body(opened.body(before.id), earlier) if before is not None and earlier is not None else None
     strip = compare(then.data, body.data) if then is not None else None
     figures = _figures(opened, entry)
+    ledger = opened.ledger
+    ledger.reach(seconds=READ_SECONDS)
     return {
         "id": id,
+        "number": ledger.calls.index(figures) + 1 if ledger.complete else None,
+        "calls": ledger.totals.calls,
         "seq": entry.seq,
         "at": entry.at,
         "model": made.model,
@@ -129,6 +134,18 @@ def call(opened: OpenSession, id: str) -> dict[str, Any]:
             "page_size": PAGE,
         },
     }
+
+
+def _numbered(opened: OpenSession, number: str) -> str:
+    """Return the id of the call with this number, counted from the first of the session."""
+    ledger = opened.ledger
+    ledger.catch_up(opened.version)
+    while not ledger.complete:
+        ledger.reach(calls=len(ledger.calls) + 1)
+    found = ledger.calls[int(number) - 1].id if 0 < int(number) <= len(ledger.calls) else None
+    if found is None:
+        raise NotFoundError(f"there is no call {number}", remedy=f"the session has {len(ledger.calls):,}")
+    return found
 
 
 def _figures(opened: OpenSession, entry: Entry) -> CallFigures:

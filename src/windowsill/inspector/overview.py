@@ -20,17 +20,14 @@ from windowsill.errors import InputError, WindowsillError
 from windowsill.evaluation import Evaluation, winner
 from windowsill.evaluation.record import find_regressions
 from windowsill.history.head import call_meta
-from windowsill.history.view import message_meta
 from windowsill.inspector.history import parent_of
 from windowsill.inspector.ledger import figures
 from windowsill.inspector.opened import OpenSession, OpenSessions
-from windowsill.inspector.window import preview
-from windowsill.journal.reader import message_of
 from windowsill.providers import answer_limit
 from windowsill.replay.report import ReplayReport
 from windowsill.replay.summary import cells, compare_headlines, headline
 from windowsill.search.archive import setting_of
-from windowsill.session.audit import prompt_of, read_part, tool_decisions
+from windowsill.session.audit import prompt_of, read_part, task_of, tool_decisions
 from windowsill.state.layers import State
 from windowsill.state.session_state import event_of
 from windowsill.store import SessionInfo, Store
@@ -44,12 +41,6 @@ MOST_CHANGES = 100
 MOST_ENGINES = 8
 MOST_FILES = 20
 LARGEST_FILE = 20_000_000
-FIRST_ENTRIES = 20
-"""Entries among which the task of a session is looked for."""
-
-TITLE = 80
-"""Characters of a task in the list of sessions."""
-
 DESCRIPTION = 300
 """Characters of a tool's description in a list."""
 
@@ -71,7 +62,7 @@ def sessions(opened: OpenSessions, offset: int = 0) -> dict[str, Any]:
             call = ledger.calls[-1].id if ledger.calls else None
             limit = opened.remember((info.settings, info.id, call), partial(_limit, info, opened.store, call))
             known = figures(ledger, limit)
-            title = opened.remember((info.id, info.created), partial(_title, opened.store, info.id))
+            title = opened.remember((info.id, info.created), partial(task_of, opened.store, info.id))
         except WindowsillError as error:
             known, title, failed = None, "", str(error)
         found.append(
@@ -100,14 +91,6 @@ def _limit(info: SessionInfo, store: Store, call: str | None) -> int | None:
         return budget_for(model, budget=stated.budget, max_output=room).limit
     except WindowsillError:
         return None  # Its settings are damaged, or name a model that nobody knows: opening it says so.
-
-
-def _title(store: Store, session: str) -> str:
-    """Return the first words of the task of a session."""
-    for entry in store.read(session, 1, FIRST_ENTRIES, kinds=("message",), bodies=False):
-        if message_meta(entry.meta).own:
-            return preview(message_of(store.read(session, entry.seq, entry.seq)[0], store, session), TITLE)
-    return ""
 
 
 # State, tools, policies

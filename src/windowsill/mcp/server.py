@@ -22,6 +22,7 @@ from windowsill.extras import extra
 from windowsill.messages import Image, Tool
 from windowsill.search.archive import setting_of
 from windowsill.session import Session
+from windowsill.session.audit import readable_task
 from windowsill.session.toolbox import TOOLS, Answer, definition
 from windowsill.store import Store
 
@@ -95,7 +96,10 @@ class StoreToolbox:
 
     def _list(self) -> str:
         known = self._store.sessions()
-        lines = [f"{info.id}: {info.version:,} entries" for info in known[:MOST_LISTED]]
+        lines = [
+            f"{info.id}: {info.version:,} entries; {readable_task(self._store, info.id) or 'no task'}"
+            for info in known[:MOST_LISTED]
+        ]
         if len(known) > MOST_LISTED:
             lines.append(f"and {len(known) - MOST_LISTED:,} older")
         return "\n".join(lines) or "no session is kept here yet"

@@ -189,7 +189,7 @@ class Proxy:
         if (refused := self._refuse(request)) is not None:
             return refused
         path = request.url.path
-        if path.startswith(OWN):
+        if path.startswith(OWN) or (path == "/" and "text/html" in request.headers.get("accept", "")):
             return self._own(path.removeprefix(OWN))
         name, provider, path = split_prefixes(path)
         try:
@@ -529,7 +529,7 @@ class Proxy:
     def _own(self, path: str) -> Response:
         from starlette.responses import PlainTextResponse, RedirectResponse
 
-        if path == "/inspect":
+        if path in ("", "/", "/inspect"):
             return RedirectResponse(f"{OWN}/inspect/")
         if path == "/health":
             return _json(200, self.health())

@@ -14,16 +14,18 @@ from windowsill.compose.composer import Composer
 from windowsill.compose.composition import Composition, composition_of, weigh_parts
 from windowsill.compose.payload import build_body, output_room
 from windowsill.compose.render import Breakpoints, Rendered, Renderer, own_tools
-from windowsill.errors import DamagedError
+from windowsill.errors import DamagedError, WindowsillError
 from windowsill.history.entries import Entry, Kind, Range, on_path, reader
 from windowsill.history.folds import BlockSpan, Fold, MessageSpan, ends, unpack_stand_ins
 from windowsill.history.head import MANAGED, Call, call_meta, rewind_meta
 from windowsill.history.view import fold_meta, marking_meta, message_meta, unfold_meta
+from windowsill.journal.reader import message_of
 from windowsill.journal.writer import JournalWriter
 from windowsill.messages import Message, Tool, ToolUse, text_of
 from windowsill.session.branches import removed_spans
 from windowsill.session.checkpoints import describe_label
 from windowsill.store import Store
+from windowsill.text import shorten
 from windowsill.tokens import Weight
 
 if TYPE_CHECKING:
@@ -348,6 +350,30 @@ def rebuild_request(journal: JournalWriter, call: Call) -> bytes:
         demands=call.demands,
         breakpoints=Breakpoints(**call.breakpoints),
     )
+
+
+FIRST_ENTRIES = 20
+"""Entries among which the task of a session is looked for."""
+
+
+TITLE = 80
+"""Characters of a task in a list of sessions."""
+
+
+def task_of(store: Store, session: str) -> str:
+    """Return the first words of the task of a session; empty where none was given."""
+    for entry in store.read(session, 1, FIRST_ENTRIES, kinds=("message",), bodies=False):
+        if message_meta(entry.meta).own:
+            return shorten(message_of(store.read(session, entry.seq, entry.seq)[0], store, session).text, TITLE)
+    return ""
+
+
+def readable_task(store: Store, session: str) -> str:
+    """Return the task as `task_of` does; empty too where it is damaged, as a list still names such a session."""
+    try:
+        return task_of(store, session)
+    except WindowsillError:
+        return ""
 
 
 class FixedParts(msgspec.Struct, frozen=True, kw_only=True):

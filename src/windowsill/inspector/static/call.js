@@ -1,7 +1,7 @@
 // One call: the exact request, what of it is the same as the call before, and what the cache was expected to hold.
 import { html, visible, tokens, dollars, percent, moment, bytes, plural } from "./text.js";
 import { useEffect, useRef, useState } from "./vendor/hooks.js";
-import { api, session, useApi } from "./data.js";
+import { api, isExport, session, useApi } from "./data.js";
 import { Badge, Empty, Failure, LongText, ShareBar, State, here } from "./parts.js";
 import { VirtualList, usePages } from "./list.js";
 
@@ -99,7 +99,7 @@ export function CallView({ id }) {
     return () => removeEventListener("keydown", keys);
   });
   return html`<${State} of=${answer} what="the call">${(call) => html`<div class="call-view page fixed">
-    <header class="call-head"><div class="title-row"><h1>Call ${call.id}</h1><nav class="buttons" aria-label="Neighbours">${call.before ? html`<a class="button" href=${here("call", call.before)}>← ${call.before}</a>` : ""}${call.after ? html`<a class="button" href=${here("call", call.after)}>${call.after} →</a>` : ""}${call.answer ? html`<a class="button" href=${here("window", call.answer)}>its answer</a>` : ""}</nav></div>
+    <header class="call-head"><div class="title-row"><h1>Call ${call.number != null ? html`${tokens(call.number)} <span class="faint">of ${tokens(call.calls)}, ${call.id}</span>` : call.id}</h1><nav class="buttons" aria-label="Neighbours">${isExport ? "" : html`<form class="goto" onSubmit=${goto}><label class="sr" for="goto">Number of a call</label><input id="goto" name="number" inputmode="numeric" placeholder="Call number" size="10" /></form>`}${call.before ? html`<a class="button" href=${here("call", call.before)}>← ${call.before}</a>` : ""}${call.after ? html`<a class="button" href=${here("call", call.after)}>${call.after} →</a>` : ""}${call.answer ? html`<a class="button" href=${here("window", call.answer)}>its answer</a>` : ""}</nav></div>
       <p class="faint">${moment(call.at)} · ${visible(call.model)} · ${call.format} · ${tokens(call.tokens)} tokens · ${bytes(call.bytes)}${call.cost != null ? ` · ${dollars(call.cost)}` : ""}${call.folds.length ? html` · after ${call.folds.map((fold, n) => html`${n ? ", " : ""}<a href=${here("window", fold)}>${fold}</a>`)}` : ""}</p>
       <div class="two"><section class="card"><h2>Against the call before</h2><${Strip} strip=${call.strip} before=${call.before} /></section>
         <section class="card"><h2>Cache</h2><${Cache} cache=${call.cache} usage=${call.usage} total=${call.tokens} /></section></div>
@@ -108,6 +108,12 @@ export function CallView({ id }) {
         <a class="quiet button" href=${api("request.json", { session: session.value, id: call.id })} download=${`${call.id}.json`}>Download ${bytes(call.bytes)}</a></div></header>
     <main class="list">${raw ? html`<${Raw} call=${call} />` : html`<${Pretty} call=${call} />`}</main>
   </div>`}<//>`;
+}
+
+function goto(event) {
+  event.preventDefault();
+  const number = event.target.number.value.trim();
+  if (number) location.hash = here("call", number);
 }
 
 // Without an id: the newest call.

@@ -86,7 +86,7 @@ function stripes(context, back, front, kind) {
   return context.createPattern(tile, "repeat");
 }
 
-function Chart({ calls, events, limit, theme, onPoint, onOpen }) {
+function Chart({ calls, first, events, limit, theme, onPoint, onOpen }) {
   const box = useRef(null);
   const plot = useRef(null);
   const held = useRef({});
@@ -103,7 +103,7 @@ function Chart({ calls, events, limit, theme, onPoint, onOpen }) {
     return { ...event, x: Math.max(0, low - 0.5) };
   });
   const anyCost = sum > 0;
-  held.current = { calls, placed, limit, onPoint, onOpen };
+  held.current = { calls, first, placed, limit, onPoint, onOpen };
   const data = [
     calls.map((_, n) => n),
     calls.map((call) => call.tokens),
@@ -167,7 +167,7 @@ function Chart({ calls, events, limit, theme, onPoint, onOpen }) {
         money: { range: (u, min, max) => [0, (max || 1) * 1.15] },
       },
       axes: [
-        { stroke: ink, font, grid: { show: false }, ticks: { stroke: line }, label: "call", labelFont: font, labelSize: 18, size: 32, values: (u, values) => values.map((value) => (Number.isInteger(value) && value >= 0 ? value + 1 : "")) },
+        { stroke: ink, font, grid: { show: false }, ticks: { stroke: line }, label: "call", labelFont: font, labelSize: 18, size: 32, values: (u, values) => values.map((value) => (Number.isInteger(value) && value >= 0 ? held.current.first + value : "")) },
         { stroke: ink, font, grid: { stroke: line, width: 1 }, ticks: { show: false }, size: 54, values: (u, values) => values.map((value) => short(value)) },
         ...(anyCost ? [{ scale: "money", side: 1, stroke: ink, font, grid: { show: false }, ticks: { show: false }, size: 56, values: (u, values) => values.map((value) => dollars(value)) }] : []),
       ],
@@ -204,9 +204,9 @@ function Chart({ calls, events, limit, theme, onPoint, onOpen }) {
   return html`<div class="chart" ref=${box}></div>`;
 }
 
-function Point({ call }) {
+function Point({ call, number }) {
   if (!call) return html`<p class="point faint">Point at a call for its figures, click to open it.</p>`;
-  return html`<p class="point"><b>${call.id || "an answer"}</b> ${moment(call.at)} · ${tokens(call.tokens)} tokens: ${tokens(call.cached)} cached, ${tokens(call.written)} written, ${tokens(call.new)} new${call.output != null ? ` · ${tokens(call.output)} out` : ""}${call.cost != null ? ` · ${dollars(call.cost)}` : ""}${call.reported ? "" : " · our own count"}</p>`;
+  return html`<p class="point"><b>call ${tokens(number)}</b> ${call.id || "an answer"} · ${moment(call.at)} · ${tokens(call.tokens)} tokens: ${tokens(call.cached)} cached, ${tokens(call.written)} written, ${tokens(call.new)} new${call.output != null ? ` · ${tokens(call.output)} out` : ""}${call.cost != null ? ` · ${dollars(call.cost)}` : ""}${call.reported ? "" : " · our own count"}</p>`;
 }
 
 const SIGNS = { fold: "▼", compaction: "■", unfold: "●", rewind: "●", checkpoint: "◆" };
@@ -220,7 +220,9 @@ export function TimeView({ theme }) {
   if (!head) return html`<${Loading} what="the calls" />`;
   if (!calls.length) return html`<${Empty} title="No calls yet">Each request to a model appears here: how large it was, what of it the provider had cached, what it cost.<//>`;
   const total = head.totals;
-  const shown = [...calls, ...events.map((event) => ({ ...event, isEvent: true }))].sort((a, b) => b.seq - a.seq).slice(0, rows);
+  // The number of the oldest call that is loaded: older ones count too.
+  const first = total.complete ? total.calls - calls.length + 1 : 1;
+  const shown = [...calls.map((call, n) => ({ ...call, number: first + n })), ...events.map((event) => ({ ...event, isEvent: true }))].sort((a, b) => b.seq - a.seq).slice(0, rows);
   return html`<div class="page time-view"><h1 class="sr">Over time</h1>
     <dl class="figures">
       <div><dt>spent</dt><dd><b>${total.known ? dollars(total.cost) : "price unknown"}</b> <span>in ${plural(total.calls, "call")}${total.complete ? "" : ", still counting"}</span></dd></div>
@@ -230,14 +232,14 @@ export function TimeView({ theme }) {
     </dl>
     <section class="card" aria-label="Tokens of each call">
       <ul class="legend inline"><li><span class="swatch fill part-cached"></span>cached</li><li><span class="swatch fill part-written"></span>written</li><li><span class="swatch fill part-new"></span>new</li><li><span class="swatch dotted"></span>cost so far</li><li><span class="sign">▼</span>fold</li><li><span class="sign warn">■</span>compaction by the agent</li><li><span class="sign">●</span>unfold, rewind</li><li><span class="swatch dashed"></span>limit</li></ul>
-      <${Chart} calls=${calls} events=${events} limit=${head.limit} theme=${theme} onPoint=${setPoint} onOpen=${(n) => calls[n].id && (location.hash = here("call", calls[n].id))} />
-      <${Point} call=${point == null ? null : calls[point]} />
+      <${Chart} calls=${calls} first=${first} events=${events} limit=${head.limit} theme=${theme} onPoint=${setPoint} onOpen=${(n) => calls[n].id && (location.hash = here("call", calls[n].id))} />
+      <${Point} call=${point == null ? null : calls[point]} number=${first + point} />
       ${state.older && html`<button onClick=${state.more}>Load older calls</button>`}
     </section>
-    <section class="card"><h2>Calls and folds, newest first</h2><div class="scroll-x"><table><thead><tr><th>what</th><th>when</th><th class="r">tokens</th><th class="r">cached</th><th class="r">written</th><th class="r">new</th><th class="r">out</th><th class="r">cost</th></tr></thead>
+    <section class="card"><h2>Calls and folds, newest first</h2><div class="scroll-x"><table><thead><tr><th class="r">call</th><th>what</th><th>when</th><th class="r">tokens</th><th class="r">cached</th><th class="r">written</th><th class="r">new</th><th class="r">out</th><th class="r">cost</th></tr></thead>
       <tbody>${shown.map((one) => one.isEvent
-        ? html`<tr key=${`e${one.id}${one.kind}`} class="event"><td><span class=${`sign ${one.kind === "compaction" ? "warn" : ""}`} aria-hidden="true">${SIGNS[one.kind]}</span> ${one.kind === "fold" || one.kind === "compaction" ? html`<a href=${here("window", one.id)}>${one.kind}</a>` : one.kind}</td><td>${moment(one.at)}</td><td colspan="6">${visible(one.text)}${one.saved ? html` <span class="faint">saved ${short(one.saved)}</span>` : ""}</td></tr>`
-        : html`<tr key=${`c${one.seq}`} class=${one.left ? "left" : ""}><td>${one.id ? html`<a href=${here("call", one.id)}>${one.id}</a>` : "answer"}${one.left ? html` <${Badge} kind="state-left">left branch<//>` : ""}</td><td>${moment(one.at)}</td><td class="r">${tokens(one.tokens)}</td><td class="r">${tokens(one.cached)}</td><td class="r">${tokens(one.written)}</td><td class="r">${tokens(one.new)}</td><td class="r">${one.output == null ? "" : tokens(one.output)}</td><td class="r">${one.cost == null ? "" : dollars(one.cost)}</td></tr>`)}</tbody></table></div>
+        ? html`<tr key=${`e${one.id}${one.kind}`} class="event"><td></td><td><span class=${`sign ${one.kind === "compaction" ? "warn" : ""}`} aria-hidden="true">${SIGNS[one.kind]}</span> ${one.kind === "fold" || one.kind === "compaction" ? html`<a href=${here("window", one.id)}>${one.kind}</a>` : one.kind}</td><td>${moment(one.at)}</td><td colspan="6">${visible(one.text)}${one.saved ? html` <span class="faint">saved ${short(one.saved)}</span>` : ""}</td></tr>`
+        : html`<tr key=${`c${one.seq}`} class=${one.left ? "left" : ""}><td class="r">${tokens(one.number)}</td><td>${one.id ? html`<a href=${here("call", one.id)}>${one.id}</a>` : "answer"}${one.left ? html` <${Badge} kind="state-left">left branch<//>` : ""}</td><td>${moment(one.at)}</td><td class="r">${tokens(one.tokens)}</td><td class="r">${tokens(one.cached)}</td><td class="r">${tokens(one.written)}</td><td class="r">${tokens(one.new)}</td><td class="r">${one.output == null ? "" : tokens(one.output)}</td><td class="r">${one.cost == null ? "" : dollars(one.cost)}</td></tr>`)}</tbody></table></div>
       ${rows < calls.length + events.length && html`<button onClick=${() => setRows(rows * 3)}>Show more</button>`}
     </section></div>`;
 }
