@@ -185,3 +185,9 @@ def test_error_of_a_provider_shows_no_key_of_another():
     where = endpoint("openai:gpt-5", environment={"OPENAI_API_KEY": "own-key"})
     text = f"own-key, sk-abc***xyz9 and {TOKEN} are wrong"
     assert where.hide_keys(text) == f"[key], [key] and {SIGN} are wrong"
+
+
+def test_a_word_that_stands_for_a_key_is_not_hidden():
+    """Servers that need no key take any: an error that lacks each `k` cannot be read."""
+    where = endpoint("openai:m@http://127.0.0.1:1/v1", environment={}, key="k")
+    assert where.hide_keys("the token is broken") == "the token is broken"

@@ -56,6 +56,19 @@ def test_a_checkpoint_brings_back_conversation_and_files(store, work):
     assert (work / "main.py").read_text() == "print('two')\n"
 
 
+def test_a_file_that_only_a_restore_recorded_is_never_removed(store, work):
+    """The record that lets a restore be undone is no reason for the next one to remove what nobody recorded."""
+    session = opened(store, files=work)
+    talk(session, 2)
+    session.checkpoint("start")
+    (work / "main.py").write_text("print('two')\n")
+    session.checkpoint("later")
+    (work / "mine.txt").write_text("notes")
+    for name in ("start", "later", "start"):
+        assert "left alone: mine.txt" in " ".join(session.restore(name).notes)
+    assert (work / "mine.txt").read_text() == "notes"
+
+
 @pytest.mark.parametrize(("what", "text", "messages"), [("files", "one", 9), ("conversation", "two", 5)])
 def test_files_or_conversation_alone_can_be_restored(store, work, what, text, messages):
     """The other one stays as it is."""

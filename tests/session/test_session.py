@@ -338,3 +338,12 @@ def test_what_is_wrong_is_told_in_our_words(wrong, told):
     """Errors name what was given, and what may be."""
     with pytest.raises(windowsill.WindowsillError, match=re.escape(told)):
         wrong()
+
+
+@pytest.mark.parametrize("value", ["abc", b"abc", {"role": "user", "content": "abc"}])
+def test_one_message_is_not_a_list_of_messages(value):
+    """The letters of a text, or the keys of a message, are no messages."""
+    session = opened()
+    with pytest.raises(InputError, match="`extend` takes a list of messages; use `add` for one"):
+        session.extend(value)
+    assert list(session.messages()) == []

@@ -12,7 +12,7 @@ import os
 import shutil
 import stat
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
@@ -36,11 +36,13 @@ class Restored(msgspec.Struct, frozen=True):
     """Files that differ from the record and were not touched, and why."""
 
 
-def restore_files(shadow: Shadow, session: str, tree: str, now: Record, *, remove_new: bool = False) -> Restored:
+def restore_files(
+    shadow: Shadow, session: str, tree: str, now: Record, *, remove_new: bool = False, but: Collection[str] = ()
+) -> Restored:
     """Make the files of the folder those of `tree`; `now` is the record of them as they are, made a moment ago.
 
-    A file that is new since `tree` is removed only where an earlier record of the session has it as it is, or with
-    `remove_new`: else it may be somebody's who never asked for it to be recorded.
+    A file that is new since `tree` is removed only where an earlier record of the session, none of `but`, has it as it
+    is, or with `remove_new`: else it may be somebody's who never asked for it to be recorded.
     """
     with shadow.held():
         if not shadow.has(tree):
@@ -48,7 +50,7 @@ def restore_files(shadow: Shadow, session: str, tree: str, now: Record, *, remov
                 f"the files of that moment are not recorded in {str(shadow.repository)!r}",
                 remedy="restore the conversation alone, or another checkpoint",
             )
-        changes, left_alone = _plan(shadow, session, tree, now, remove_new=remove_new)
+        changes, left_alone = _plan(shadow, session, tree, now, remove_new=remove_new, but=but)
         apply_changes(shadow, changes)
     return Restored(
         tuple(each.path for each in changes if each.status != "removed"),
@@ -58,7 +60,7 @@ def restore_files(shadow: Shadow, session: str, tree: str, now: Record, *, remov
 
 
 def _plan(
-    shadow: Shadow, session: str, tree: str, now: Record, *, remove_new: bool
+    shadow: Shadow, session: str, tree: str, now: Record, *, remove_new: bool, but: Collection[str]
 ) -> tuple[list[FileChange], list[LeftOut]]:
     changes: list[FileChange] = []
     left_alone: list[LeftOut] = []
@@ -67,7 +69,7 @@ def _plan(
     known = (
         {each.place for each in gone}
         if remove_new
-        else shadow.recorded_before(session, gone, but=now.tree if now.is_new else "")
+        else shadow.recorded_before(session, gone, but={now.tree if now.is_new else "", *but})
     )
     known |= _in_the_way(gone, [each.place for each in found if each.status != "removed"])
     for each in found:

@@ -12,7 +12,7 @@ import shutil
 import stat
 import subprocess
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
@@ -264,14 +264,14 @@ class Shadow:
             text = self.git("diff-tree", "-r", "-p", "--no-renames", "--no-ext-diff", old, new)
             return FileDiff(tuple(self.changes(old, new)), text)
 
-    def recorded_before(self, session: str, paths: Sequence[FileChange], *, but: str) -> set[bytes]:
+    def recorded_before(self, session: str, paths: Sequence[FileChange], *, but: Collection[str]) -> set[bytes]:
         """Return which of these files one of the session's records holds with the content they have now."""
         listed = self.git("for-each-ref", "--format=%(objectname)", _refs(session)).decode().split()
         # Questions are lines: a name with a line break in it cannot be asked for.
         asked = {each.place: each.old[1] for each in paths if b"\n" not in each.place}
         found: set[bytes] = set()
         for tree in dict.fromkeys(listed):
-            missing = [] if tree == but else [place for place in asked if place not in found]
+            missing = [] if tree in but else [place for place in asked if place not in found]
             if missing:
                 questions = b"".join(tree.encode() + b":" + place + b"\n" for place in missing)
                 answers = self.git("cat-file", "--batch-check=%(objectname)", input=questions).splitlines()

@@ -30,6 +30,9 @@ LARGEST_ANSWER = 4 * 1024 * 1024
 
 MINUTE = 60.0
 
+SHORTEST_KEY = 7
+"""Characters of a key that is hidden: servers on the own machine take any word for one, such as `none` or `ollama`."""
+
 OWN_MACHINE = frozenset({"127.0.0.1", "::1", "localhost"})
 
 _LOOKS_LIKE_KEY = re.compile(r"sk-(?=\S*\d)\S{16,}|AIza\S{20,}")
@@ -112,7 +115,7 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
 
     def hide_keys(self, text: str) -> str:
         """Hide the key in a text, and everything that looks like one."""
-        if self.key is not None and self.key.reveal():
+        if self.key is not None and len(self.key.reveal()) >= SHORTEST_KEY:
             text = text.replace(self.key.reveal(), HIDDEN)
         return hide_keys(text)
 

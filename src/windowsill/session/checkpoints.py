@@ -329,7 +329,12 @@ class Checkpoints:
         session = self._journal.session
         now = self._shadow.record(session)
         safety = self._make("", "before a restore", now)
-        restored = restore_files(self._shadow, session, tree, now, remove_new=remove_new)
+        labels = [label_meta(each.meta) for each in self._journal.walk([(1, self._journal.version)], kinds=("label",))]
+        # What only a restore recorded, so that it can be undone, nobody asked to have recorded.
+        asked = {label.files for label in labels if label.reason != "before a restore"}
+        restored = restore_files(
+            self._shadow, session, tree, now, remove_new=remove_new, but={label.files for label in labels} - asked
+        )
         try:
             moved = move(self._journal, *to) if to is not None else ""
             self._note_files(tree)

@@ -271,6 +271,8 @@ class Session:
 
     def extend(self, values: Iterable[Any], *, format: str | None = None, at: Sequence[float | None] = ()) -> list[str]:
         """Add several messages as one, all of them or none; return their ids."""
+        if isinstance(values, str | bytes | Mapping):
+            raise InputError("`extend` takes a list of messages", remedy="use `add` for one")
         messages: list[Message] = []
         usage = None
         for index, value in enumerate(values):
