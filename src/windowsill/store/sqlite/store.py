@@ -148,10 +148,11 @@ class SQLiteStore:
         """Add entries after `version`, with what belongs to them, all or nothing; `ConflictError` if it moved on."""
         views, files = list(snapshots), list(blobs)
         check_batch(session, version, entries)
-        check_extras(session, version + len(entries), views, files)
         # Whoever is waited for should not wait for this.
         packed = self._packing.pack_entries(session, entries)
-        views, files = self._packing.pack_views(session, views), self._packing.pack_blobs(session, files)
+        if views or files:
+            check_extras(session, version + len(entries), views, files)
+            views, files = self._packing.pack_views(session, views), self._packing.pack_blobs(session, files)
         with self._connections.writing() as db:
             row = db.execute(self._sql["journal_end"], (session,)).fetchone()
             if row is None:
