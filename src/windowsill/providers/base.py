@@ -426,16 +426,17 @@ class Format:
 
     def validate(self, body: Any) -> list[Problem]:
         """Return what the provider would refuse in a decoded request body or message list, in order."""
-        if isinstance(body, list):
-            return list(self.check_messages(body, "", {}))
-        if not isinstance(body, dict):
-            remedy = f"pass a request body or its {self.spec.messages_field}"
-            return [Problem(f"{self.name}.body", "", "neither an object nor a list", remedy)]
         field = self.spec.messages_field
-        return [*self.check_body(body), *self.check_messages(body.get(field), field, body)]
+        if isinstance(body, list):
+            found = [*self.check_messages(body, "", {})]
+        elif isinstance(body, dict):
+            found = [*self.check_body(body), *self.check_messages(body.get(field), field, body)]
+        else:
+            found = [Problem("body", "", "neither an object nor a list", f"pass a request body or its {field}")]
+        return [msgspec.structs.replace(each, rule=f"{self.name}.{each.rule}") for each in found]
 
     def check_body(self, body: dict[str, Any]) -> Iterator[Problem]:
-        """Find what the provider would refuse in a body besides its messages."""
+        """Find what the provider would refuse in a body besides its messages; rules go by their names alone here."""
         raise NotImplementedError
 
     def check_messages(self, messages: Any, where: str, body: Mapping[str, Any]) -> Iterator[Problem]:
@@ -443,31 +444,28 @@ class Format:
         raise NotImplementedError
 
 
-def check_strict(format: str, schema: Any, where: str) -> Iterator[Problem]:
+def check_strict(schema: Any, where: str) -> Iterator[Problem]:
     """Find what OpenAI refuses in the schema of a strict tool: every field is required, and no other may come."""
     if isinstance(schema, list):
         for each in schema:
-            yield from check_strict(format, each, where)
+            yield from check_strict(each, where)
     if not isinstance(schema, dict):
         return
     fields = schema.get("properties")
     if schema.get("type") == "object" or isinstance(fields, dict):
         if schema.get("additionalProperties") is not False:
             what = "a strict schema with an object that lets other fields in"
-            yield Problem(f"{format}.strict-schema", where, what, 'give it "additionalProperties": false')
+            yield Problem("strict-schema", where, what, 'give it "additionalProperties": false')
         missing = sorted((fields or {}).keys() - set(schema.get("required") or ()))
         if missing:
             what = f"a strict schema that does not require {', '.join(missing)}"
-            yield Problem(f"{format}.strict-schema", where, what, "require every field; let optional ones be null")
+            yield Problem("strict-schema", where, what, "require every field; let optional ones be null")
     inner = [*(fields or {}).values(), *(schema.get("$defs") or {}).values(), schema.get("items"), schema.get("anyOf")]
-    yield from check_strict(format, inner, where)
+    yield from check_strict(inner, where)
 
 
 def check_tools(
-    format: str,
-    tools: Any,
-    check: Callable[[Any, str], Iterable[Problem]],
-    inner: Callable[[Any], Any] = lambda tool: tool,
+    tools: Any, check: Callable[[Any, str], Iterable[Problem]], inner: Callable[[Any], Any] = lambda tool: tool
 ) -> Iterator[Problem]:
     """Check each tool definition, and find those that have the name of an earlier one; `inner` is the part with it."""
     seen: set[str] = set()
@@ -478,7 +476,7 @@ def check_tools(
         if isinstance(name, str):
             if name in seen:
                 what = f"a second tool of the name {name!r}"
-                yield Problem(f"{format}.unique-tools", where, what, "give each tool a name of its own")
+                yield Problem("unique-tools", where, what, "give each tool a name of its own")
             seen.add(name)
 
 

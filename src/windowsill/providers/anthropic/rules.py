@@ -26,17 +26,17 @@ def check_body(body: dict[str, Any]) -> Iterator[Problem]:
     """Find what is wrong with a body beside its messages."""
     limit = body.get("max_tokens")
     if not isinstance(limit, int) or isinstance(limit, bool) or limit < 1:
-        yield Problem("anthropic.max-tokens", "max_tokens", "max_tokens is missing", "say how long the reply may be")
+        yield Problem("max-tokens", "max_tokens", "max_tokens is missing", "say how long the reply may be")
     if not isinstance(body.get("model"), str):
-        yield Problem("anthropic.model", "model", "model is missing", "name the model")
+        yield Problem("model", "model", "model is missing", "name the model")
     system = body.get("system")
     if isinstance(system, list):
         for index, block in enumerate(system):
             yield from _text(block, f"system[{index}]")
-    yield from check_tools("anthropic", body.get("tools"), _tool)
+    yield from check_tools(body.get("tools"), _tool)
     if (markers := _markers(body)) > MAX_CACHE_MARKERS:
         what = f"{markers} cache_control markers, {MAX_CACHE_MARKERS} are allowed"
-        yield Problem("anthropic.cache-markers", "", what, "remove the oldest")
+        yield Problem("cache-markers", "", what, "remove the oldest")
 
 
 def _markers(value: Any) -> int:
@@ -54,19 +54,19 @@ def _tool(tool: Any, where: str) -> Iterator[Problem]:
     # Sets of tools that the provider gets elsewhere have a type and no name.
     own = fields.get("type", "custom") in {"custom", None}
     if (own or "name" in fields) and not _name.fullmatch(str(fields.get("name", ""))):
-        yield Problem("anthropic.tool-name", where, "a tool without a proper name", f"match {_name.pattern}")
+        yield Problem("tool-name", where, "a tool without a proper name", f"match {_name.pattern}")
         return
     if not own:
         return
     schema = tool.get("input_schema")
     if not isinstance(schema, dict) or schema.get("type") != "object":
-        yield Problem("anthropic.tool-schema", where, "input_schema is not of type object", 'give it "type": "object"')
+        yield Problem("tool-schema", where, "input_schema is not of type object", 'give it "type": "object"')
 
 
 def check_messages(messages: Any, where: str, body: Mapping[str, Any]) -> Iterator[Problem]:
     """Find what is wrong with the messages."""
     if not isinstance(messages, list) or not messages:
-        yield Problem("anthropic.no-messages", where, "no messages", "add at least one message of the user")
+        yield Problem("no-messages", where, "no messages", "add at least one message of the user")
         return
     calls = _Calls()
     begun = False
@@ -74,12 +74,12 @@ def check_messages(messages: Any, where: str, body: Mapping[str, Any]) -> Iterat
         place = f"{where}[{index}]"
         role = message.get("role") if isinstance(message, dict) else None
         if role not in {"user", "assistant", "system"}:
-            yield Problem("anthropic.role", place, f"role {role!r}", "use user or assistant")
+            yield Problem("role", place, f"role {role!r}", "use user or assistant")
             continue
         blocks = _content(message.get("content"))
         if not begun and role == "assistant" and not (blocks and blocks[0].get("type") == "compaction"):
             what = "the first message is the assistant's"
-            yield Problem("anthropic.first-message-is-user", place, what, "put a user message first")
+            yield Problem("first-message-is-user", place, what, "put a user message first")
         begun = begun or role != "system"
         yield from _contents(message.get("content"), role, place)
         yield from calls.take(role, blocks, place)
@@ -88,7 +88,7 @@ def check_messages(messages: Any, where: str, body: Mapping[str, Any]) -> Iterat
     if found := lacks_thinking(messages, body.get("thinking")):
         what = "thinking is on, and the turn that calls tools does not begin with thinking"
         remedy = "send its thinking back as it came, or send the request without `thinking`"
-        yield Problem("anthropic.thinking-begins-turn", f"{where}[{found[0]}]", what, remedy)
+        yield Problem("thinking-begins-turn", f"{where}[{found[0]}]", what, remedy)
 
 
 def _last(messages: list[Any], where: str) -> Iterator[Problem]:
@@ -98,7 +98,7 @@ def _last(messages: list[Any], where: str) -> Iterator[Problem]:
     text = blocks[-1].get("text") if blocks and blocks[-1].get("type") == "text" else None
     if last.get("role") == "assistant" and isinstance(text, str) and text != text.rstrip():
         what = "the last message, which the model goes on from, ends with white space"
-        yield Problem("anthropic.trailing-space", f"{where}[{len(messages) - 1}]", what, "take the white space off")
+        yield Problem("trailing-space", f"{where}[{len(messages) - 1}]", what, "take the white space off")
 
 
 def thinks(thinking: Any) -> bool:
@@ -140,31 +140,28 @@ def _contents(content: Any, role: str, where: str) -> Iterator[Problem]:
     if isinstance(content, str):
         yield from _text({"text": content}, where)
     elif not isinstance(content, list) or not content:
-        yield Problem("anthropic.empty-content", where, "a message without content", "fill it or leave it out")
+        yield Problem("empty-content", where, "a message without content", "fill it or leave it out")
     else:
         for index, block in enumerate(content):
             yield from _block(block, role, f"{where}.content[{index}]")
         last = content[-1]
         if role == "assistant" and isinstance(last, dict) and last.get("type") in {"thinking", "redacted_thinking"}:
-            what = "the last block is thinking"
-            yield Problem("anthropic.thinking-is-not-last", where, what, "put text or a call after it")
+            yield Problem("thinking-is-not-last", where, "the last block is thinking", "put text or a call after it")
 
 
 def _block(block: Any, role: str, where: str) -> Iterator[Problem]:
     kind = block.get("type") if isinstance(block, dict) else None
     if not isinstance(kind, str):
-        yield Problem("anthropic.block", where, "a block without a type", "give it a type")
+        yield Problem("block", where, "a block without a type", "give it a type")
         return
     if (kind in USER_ONLY and role != "user") or (kind in ASSISTANT_ONLY and role != "assistant"):
-        yield Problem(
-            "anthropic.blocks-by-role", where, f"the block {kind} in the {role}'s message", "move or remove it"
-        )
+        yield Problem("blocks-by-role", where, f"the block {kind} in the {role}'s message", "move or remove it")
     if kind == "text":
         yield from _text(block, where)
     elif kind in FOREIGN:
-        yield Problem("anthropic.block", where, f"a part of type {kind}, which is OpenAI's", "convert or remove it")
+        yield Problem("block", where, f"a part of type {kind}, which is OpenAI's", "convert or remove it")
     elif kind == "thinking" and not (isinstance(block.get("signature"), str) and block["signature"]):
-        yield Problem("anthropic.thinking-has-signature", where, "thinking without its signature", "leave it out")
+        yield Problem("thinking-has-signature", where, "thinking without its signature", "leave it out")
     elif kind == "image":
         yield from _image(block, where)
     elif kind == "tool_use":
@@ -176,27 +173,27 @@ def _block(block: Any, role: str, where: str) -> Iterator[Problem]:
 def _text(block: Any, where: str) -> Iterator[Problem]:
     text = block.get("text") if isinstance(block, dict) else None
     if not isinstance(text, str) or not text:
-        yield Problem("anthropic.empty-text", where, "empty text", "leave it out")
+        yield Problem("empty-text", where, "empty text", "leave it out")
     elif text.isspace():
-        yield Problem("anthropic.blank-text", where, "text of nothing but white space", "leave it out")
+        yield Problem("blank-text", where, "text of nothing but white space", "leave it out")
 
 
 def _image(block: dict[str, Any], where: str) -> Iterator[Problem]:
     source = block.get("source")
     if not isinstance(source, dict):
-        yield Problem("anthropic.image-source", where, "an image without a source", "give it a source")
+        yield Problem("image-source", where, "an image without a source", "give it a source")
     elif source.get("type") == "base64" and source.get("media_type") not in IMAGE_TYPES:
         what = f"an image of type {source.get('media_type')!r}"
-        yield Problem("anthropic.image-type", where, what, "use JPEG, PNG, GIF or WebP")
+        yield Problem("image-type", where, what, "use JPEG, PNG, GIF or WebP")
 
 
 def _tool_use(block: dict[str, Any], where: str) -> Iterator[Problem]:
     if not _id.fullmatch(str(block.get("id", ""))):
-        yield Problem("anthropic.tool-id", where, f"a call id {block.get('id')!r}", f"match {ID_PATTERN}")
+        yield Problem("tool-id", where, f"a call id {block.get('id')!r}", f"match {ID_PATTERN}")
     if not _name.fullmatch(str(block.get("name", ""))):
-        yield Problem("anthropic.tool-name", where, f"a tool name {block.get('name')!r}", f"match {_name.pattern}")
+        yield Problem("tool-name", where, f"a tool name {block.get('name')!r}", f"match {_name.pattern}")
     if not isinstance(block.get("input"), dict):
-        yield Problem("anthropic.tool-input", where, "input is not an object", "give an object")
+        yield Problem("tool-input", where, "input is not an object", "give an object")
 
 
 def _tool_result(block: dict[str, Any], where: str) -> Iterator[Problem]:
@@ -208,7 +205,7 @@ def _tool_result(block: dict[str, Any], where: str) -> Iterator[Problem]:
             elif isinstance(each, dict) and each.get("type") == "image":
                 yield from _image(each, f"{where}.content[{index}]")
     if block.get("is_error") and not content:
-        yield Problem("anthropic.error-has-content", where, "an error result without content", "say what went wrong")
+        yield Problem("error-has-content", where, "an error result without content", "say what went wrong")
 
 
 class _Calls:
@@ -242,7 +239,7 @@ class _Calls:
                 place = f"{where}.content[{index}]"
                 id = str(block.get("id"))
                 if id in self.seen:
-                    yield Problem("anthropic.unique-ids", place, f"call id {id!r} a second time", "give it its own id")
+                    yield Problem("unique-ids", place, f"call id {id!r} a second time", "give it its own id")
                 self.seen.add(id)
                 self.open[id] = place
 
@@ -254,19 +251,18 @@ class _Calls:
             place = f"{where}.content[{index}]"
             id = str(block.get("tool_use_id"))
             if id in self.answered:
-                yield Problem("anthropic.one-result", place, f"a second result for call {id!r}", "keep one")
+                yield Problem("one-result", place, f"a second result for call {id!r}", "keep one")
             elif id not in self.open:
                 what = f"a result for {id!r}, which the assistant message before does not call"
                 remedy = "put it right after its call, or leave it out"
-                yield Problem("anthropic.tool-result-follows-call", place, what, remedy)
+                yield Problem("tool-result-follows-call", place, what, remedy)
             elif self.others:
-                yield Problem("anthropic.results-first", place, "a result after other content", "put results first")
+                yield Problem("results-first", place, "a result after other content", "put results first")
             self.open.pop(id, None)
             self.answered.add(id)
 
     def end(self) -> Iterator[Problem]:
         """Report the calls that are still open."""
         for id, place in self.open.items():
-            what = f"call {id!r} has no result in the next message"
-            yield Problem("anthropic.call-has-result", place, what, "add its result")
+            yield Problem("call-has-result", place, f"call {id!r} has no result in the next message", "add its result")
         self.open = {}

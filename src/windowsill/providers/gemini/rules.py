@@ -27,7 +27,7 @@ def check_body(body: dict[str, Any]) -> Iterator[Problem]:
     if system is not None:
         parts = system.get("parts") if isinstance(system, dict) else None
         if not isinstance(parts, list) or not parts:
-            yield Problem("gemini.system", "systemInstruction", "no content with parts", 'give {"parts": [...]}')
+            yield Problem("system", "systemInstruction", "no content with parts", 'give {"parts": [...]}')
         for index, part in enumerate(parts if isinstance(parts, list) else ()):
             yield from _part(part, "user", f"systemInstruction.parts[{index}]")
     tools = body.get("tools")
@@ -39,21 +39,21 @@ def check_body(body: dict[str, Any]) -> Iterator[Problem]:
 
 def _declaration(tool: Any, where: str) -> Iterator[Problem]:
     if not isinstance(tool, dict) or not _is_name(tool.get("name")):
-        yield Problem("gemini.tool-name", where, "a function without a proper name", f"match {_name.pattern}")
+        yield Problem("tool-name", where, "a function without a proper name", f"match {_name.pattern}")
         return
     fields = camel(tool)
     if "parameters" in fields and "parametersJsonSchema" in fields:
-        yield Problem("gemini.tool-schema", where, "parameters stated twice", "keep one of the two fields")
+        yield Problem("tool-schema", where, "parameters stated twice", "keep one of the two fields")
     schema = fields.get("parametersJsonSchema", fields.get("parameters", {"type": "object"}))
     if not isinstance(schema, dict) or str(schema.get("type", "object")).lower() != "object":
-        yield Problem("gemini.tool-schema", where, "parameters are not of type object", 'give them "type": "object"')
+        yield Problem("tool-schema", where, "parameters are not of type object", 'give them "type": "object"')
 
 
 def check_messages(messages: Any, where: str, body: Mapping[str, Any]) -> Iterator[Problem]:
     """Find what is wrong with the messages; the model, where it is known, tells whether calls must be signed."""
     model = body.get("model")
     if not isinstance(messages, list) or not messages:
-        yield Problem("gemini.no-contents", where, "no contents", "add at least one content of the user")
+        yield Problem("no-contents", where, "no contents", "add at least one content of the user")
         return
     calls = _Calls()
     roles: list[str] = []
@@ -62,14 +62,14 @@ def check_messages(messages: Any, where: str, body: Mapping[str, Any]) -> Iterat
         place = f"{where}[{index}]"
         role = content.get("role") or "user" if isinstance(content, dict) else None
         if role not in ROLES:
-            yield Problem("gemini.role", place, f"role {role!r}", "use user or model")
+            yield Problem("role", place, f"role {role!r}", "use user or model")
             continue
         if not roles and role == "model":
-            yield Problem("gemini.first-content-is-user", place, "the first content is the model's", "put a user first")
+            yield Problem("first-content-is-user", place, "the first content is the model's", "put a user first")
         roles.append(role)
         parts = content.get("parts")
         if not isinstance(parts, list) or not parts:
-            yield Problem("gemini.empty-parts", place, "a content without parts", "fill it or leave it out")
+            yield Problem("empty-parts", place, "a content without parts", "fill it or leave it out")
             parts = []
         for number, part in enumerate(parts):
             yield from _part(part, role, f"{place}.parts[{number}]")
@@ -80,7 +80,7 @@ def check_messages(messages: Any, where: str, body: Mapping[str, Any]) -> Iterat
     for place in _unsigned(turns, signs=signs_calls(model) if isinstance(model, str) else None):
         what = "the first call of a step without its thoughtSignature"
         remedy = "send it back as it came, or render foreign calls with Gemini(signature=PLACEHOLDER)"
-        yield Problem("gemini.call-is-signed", place, what, remedy)
+        yield Problem("call-is-signed", place, what, remedy)
 
 
 def _is_name(name: Any) -> bool:
@@ -92,15 +92,15 @@ def _part(part: Any, role: str, where: str) -> Iterator[Problem]:
     kinds = [key for key in fields if key not in BESIDE]
     signed = bool(fields.get("thoughtSignature"))
     if not fields:
-        yield Problem("gemini.part", where, "a part that holds nothing", "leave it out")
+        yield Problem("part", where, "a part that holds nothing", "leave it out")
     elif kinds == ["text"] and not signed and not (isinstance(fields["text"], str) and fields["text"]):
-        yield Problem("gemini.empty-text", where, "empty text", "leave it out")
+        yield Problem("empty-text", where, "empty text", "leave it out")
     if "functionCall" in fields:
         yield from _function(fields["functionCall"], "args", where)
     if "functionResponse" in fields:
         yield from _function(fields["functionResponse"], "response", where)
     if ("functionCall" in fields and role != "model") or ("functionResponse" in fields and role == "model"):
-        yield Problem("gemini.parts-by-role", where, f"a {kinds[0]} part of the {role}", "move or remove it")
+        yield Problem("parts-by-role", where, f"a {kinds[0]} part of the {role}", "move or remove it")
     for key in ("inlineData", "fileData"):
         if key in fields:
             yield from _media(fields[key], key, where)
@@ -108,17 +108,17 @@ def _part(part: Any, role: str, where: str) -> Iterator[Problem]:
 
 def _function(value: Any, field: str, where: str) -> Iterator[Problem]:
     if not isinstance(value, dict) or not _is_name(value.get("name")):
-        yield Problem("gemini.function-name", where, "a function without a proper name", f"match {_name.pattern}")
+        yield Problem("function-name", where, "a function without a proper name", f"match {_name.pattern}")
     elif not isinstance(value.get(field) or {}, dict) or (field == "response" and value.get(field) is None):
-        yield Problem(f"gemini.{field}", where, f"{field} is not an object", "give an object")
+        yield Problem(field, where, f"{field} is not an object", "give an object")
 
 
 def _media(value: Any, key: str, where: str) -> Iterator[Problem]:
     fields = camel(value) if isinstance(value, dict) else {}
     if not fields.get("data" if key == "inlineData" else "fileUri"):
-        yield Problem("gemini.media", where, f"{key} without its data", "give it, or leave the part out")
+        yield Problem("media", where, f"{key} without its data", "give it, or leave the part out")
     elif key == "inlineData" and not fields.get("mimeType"):
-        yield Problem("gemini.media-type", where, "inlineData without a mimeType", "say what it is")
+        yield Problem("media-type", where, "inlineData without a mimeType", "say what it is")
 
 
 class _Calls:
@@ -148,13 +148,12 @@ class _Calls:
                 return
         what = f"a response of {name!r}, for which the content before has no call left"
         remedy = "put it right after its call, one for each, or leave it out"
-        yield Problem("gemini.response-follows-call", where, what, remedy)
+        yield Problem("response-follows-call", where, what, remedy)
 
     def end(self) -> Iterator[Problem]:
         """Report the calls that are still open."""
         for name, _, place in self.open:
-            what = f"call of {name!r} has no response in the next content"
-            yield Problem("gemini.call-has-response", place, what, "add it")
+            yield Problem("call-has-response", place, f"call of {name!r} has no response in the next content", "add it")
         self.open = []
 
 

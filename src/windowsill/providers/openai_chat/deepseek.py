@@ -8,7 +8,7 @@ only within a turn ignore the rest.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -16,7 +16,7 @@ from msgspec import Raw
 
 from windowsill.messages import Message, Reasoning
 from windowsill.providers.base import Problem
-from windowsill.providers.openai_chat import DEEPSEEK, DIALECTS, REASONING_FIELDS
+from windowsill.providers.openai_chat import DEEPSEEK, DIALECTS, REASONING_FIELDS, rules
 from windowsill.providers.openai_chat import SPEC as CHAT
 from windowsill.providers.openai_chat.messages import OpenAI, render_chat
 from windowsill.providers.wire import NULL, decode, encode, fields_decoder
@@ -65,23 +65,16 @@ class DeepSeek(OpenAI):
         chunks = [_with_plain_text(chunk) for chunk in render_chat(_without_legacy(message))]
         return [_with_reasoning(chunk, message) for chunk in chunks] if message.role == "assistant" else chunks
 
-    def validate(self, body: Any) -> list[Problem]:
-        """Return what is wrong with a request body or a list of messages, beyond what OpenAI refuses."""
-        found = [
-            msgspec.structs.replace(problem, rule=problem.rule.replace("openai.", "deepseek."))
-            for problem in super().validate(body)
-        ]
-        fields = body if isinstance(body, dict) else {}
-        messages = fields.get("messages") if fields else body
+    def check_messages(self, messages: Any, where: str, body: Mapping[str, Any]) -> Iterator[Problem]:
+        """Find what is wrong with the messages, beyond what OpenAI refuses."""
+        yield from rules.check_messages(messages, where, body)
         if isinstance(messages, list):
-            where = "messages" if fields else ""
-            found += _check_roles(messages, where)
-            thinking = fields.get("thinking")
+            yield from _check_roles(messages, where)
+            thinking = body.get("thinking")
             if not (isinstance(thinking, dict) and thinking.get("type") == "disabled"):
                 # DeepSeek from version 4 on asks for it in messages without calls too, wherever there are tools.
-                every = bool(fields.get("tools")) and "deepseek-v4" in str(fields.get("model"))
-                found += _check_reasoning(messages, where, every=every)
-        return found
+                every = bool(body.get("tools")) and "deepseek-v4" in str(body.get("model"))
+                yield from _check_reasoning(messages, where, every=every)
 
 
 def _without_legacy(message: Message) -> Message:
@@ -124,10 +117,9 @@ def _check_roles(messages: Sequence[Any], where: str) -> Iterator[Problem]:
         fields = message if isinstance(message, dict) else {}
         role, place = fields.get("role"), f"{where}[{index}]"
         if role in {"developer", "function"}:
-            yield Problem("deepseek.role", place, f"role {role!r}", f"use one of {ROLES}")
+            yield Problem("role", place, f"role {role!r}", f"use one of {ROLES}")
         elif fields.get("function_call"):
-            what = "function_call, which only OpenAI knows"
-            yield Problem("deepseek.function-call", place, what, "use tool_calls")
+            yield Problem("function-call", place, "function_call, which only OpenAI knows", "use tool_calls")
 
 
 def _check_reasoning(messages: Sequence[Any], where: str, *, every: bool) -> Iterator[Problem]:
@@ -138,6 +130,6 @@ def _check_reasoning(messages: Sequence[Any], where: str, *, every: bool) -> Ite
             continue
         place = f"{where}[{index}]"
         if message.get("tool_calls"):
-            yield Problem("deepseek.calls-carry-reasoning", place, "calls without the reasoning behind them", _REMEDY)
+            yield Problem("calls-carry-reasoning", place, "calls without the reasoning behind them", _REMEDY)
         elif every:
-            yield Problem("deepseek.reasoning-is-sent-back", place, "no reasoning_content, beside tools", _REMEDY)
+            yield Problem("reasoning-is-sent-back", place, "no reasoning_content, beside tools", _REMEDY)
