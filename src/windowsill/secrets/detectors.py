@@ -9,7 +9,7 @@ import base64
 import re
 import tomllib
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from functools import cache, lru_cache
 from importlib import resources
 from math import log2
@@ -288,6 +288,7 @@ _KNOWN = re.compile(
 )
 _ESCAPE = re.compile(rb"[nrtbf]|u[0-9A-Fa-f]{4}")
 _SEPARATOR = re.compile(r"[-_/]")
+_OTHER_SIGNS = re.compile(r"[^A-Za-z]+")
 _PART = re.compile(r"[A-Za-z]*[0-9]*[A-Za-z]?|[0-9]+[A-Za-z]{0,2}")
 """A word, an abbreviation or a number: its digits are at the end or at the beginning, which is rare in noise."""
 _NUMBER = re.compile(r"[0-9]{7}")
@@ -334,7 +335,7 @@ def is_known(token: str) -> bool:
 
 def is_random(token: str) -> bool:
     """Tell whether a token, by itself, looks random."""
-    letters = sum(char.isalpha() for char in token)
+    letters = len(_OTHER_SIGNS.sub("", token))
     if letters == len(token) or _PREFIXED.match(token):
         return False
     if _HEX.fullmatch(token):
@@ -344,7 +345,7 @@ def is_random(token: str) -> bool:
     parts = _SEPARATOR.split(_KNOWN.sub("", token))
     if sum(len(part) for part in parts if not _PART.fullmatch(part)) < SHORTEST_TOKEN:
         return False
-    wordy = any(char.islower() for char in token) and mean_run(token) >= WORDY
+    wordy = token != token.upper() and mean_run(token) >= WORDY
     return not wordy and entropy(token) >= ENTROPY
 
 
@@ -451,9 +452,9 @@ _SIGNS = re.compile(r"[!#$%^&*+/=?~@:-]")
 _PLAIN = re.compile(r"[A-Za-z_]\w*")
 
 
-def find_assignments(data: bytes) -> Iterator[Secret]:
-    """Yield the values of secret names."""
-    for match, begin, prefix, set_by in _assignments(data):
+def find_assignments(data: bytes, signs: Container[int] = ()) -> Iterator[Secret]:
+    """Yield the values of secret names; at the places of `signs` text begins that only reads like an assignment."""
+    for match, begin, prefix, set_by in _assignments(data, signs):
         group = next(number for number in (_PHRASE, _ASSIGNED_KEY, _DOUBTFUL) if match.span(number)[0] >= 0)
         value_group = next(number for number in (*_QUOTED, _UNQUOTED) if match.span(number)[0] >= 0)
         word, (start, end) = data[begin : match.span(group)[1]].decode(), match.span(value_group)
@@ -481,11 +482,13 @@ def find_assignments(data: bytes) -> Iterator[Secret]:
             yield Secret(_kind(group, word), start, start + len(value[:size].encode("utf-8", "surrogateescape")))
 
 
-def _assignments(data: bytes) -> Iterator[tuple[Match, int, str, bytes]]:
+def _assignments(data: bytes, signs: Container[int]) -> Iterator[tuple[Match, int, str, bytes]]:
     """Yield matches with the place of the word, what stands before it in its name, and what assigns the value."""
     for match in compiled(_ASSIGNED).finditer(data):
-        begin, set_by = match.start(), data[slice(*match.span(_SET_BY))]
-        prefix = _prefix(data, begin)
+        begin = match.start()
+        if begin - 1 in signs:
+            continue
+        set_by, prefix = data[slice(*match.span(_SET_BY))], _prefix(data, begin)
         # A blank alone gives a value only to a flag.
         if set_by.strip() or prefix.startswith("--"):
             yield match, begin, prefix, set_by

@@ -252,8 +252,9 @@ class Redactor:
         taken = find_signs(data)
         if self.names and hinted & {_NAMES, _COLUMNS}:
             # A sign reads like an assignment itself.
+            signs = {start for start, _ in taken}
             named = chain(
-                detectors.find_assignments(data) if _NAMES in hinted else (),
+                detectors.find_assignments(data, signs) if _NAMES in hinted else (),
                 find_in_columns(data) if _COLUMNS in hinted else (),
             )
             ranked += ((_ASSIGNED, each) for each in named if not starts_in(each, taken))
