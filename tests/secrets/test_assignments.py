@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from support.secret_keys import drawn, seeds
 from windowsill.secrets import redact
+from windowsill.secrets.detectors import ASSIGNMENT, compiled, find_assignments
 
 pytestmark = pytest.mark.unit
 
@@ -101,3 +102,14 @@ def test_quoted_value_is_taken_out_to_its_end(name, seed):
     clean = redact(f'{name}: "{value}" # as agreed')
     assert clean.startswith(f'{name}: "[secret: ')
     assert clean.endswith(']" # as agreed')
+
+
+PIECES = ("--", "my-", "token", "api_key", "password", "secret", " ", "\t", "=", ":", "is ", "\n", "\\n", '"', ">", "<")
+VALUES = ("value", "hunter22", "a1B2c3d4e5", "str", "[", ",")
+
+
+@given(st.lists(st.sampled_from((*PIECES, *VALUES)), max_size=9).map("".join))
+def test_no_value_is_found_without_what_assigns_it(text):
+    """So a text without a name and a sign behind it, or a flag, need not be searched for values."""
+    if any(find_assignments(text.encode())):
+        assert compiled(ASSIGNMENT).search(text.encode(), 0, len(text)) is not None

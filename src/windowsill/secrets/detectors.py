@@ -396,23 +396,25 @@ _NAME = (
     r"|(?:access|auth|refresh|bearer|bot|api)[_-]?token)|(secret|token|credentials?|pass))"
     r"(?:[_-](?:prod|dev|test|staging|live|old|new|[0-9]{1,2}))?"
 )
-_SET = (
-    r"""([ \t]*:?[ \t]*(?:&(?:'static )?)?(?:string|str|secretstr|optional\[str\]|bytes)"""
+_SIGN = (
+    r"""[ \t]*:?[ \t]*(?:&(?:'static )?)?(?:string|str|secretstr|optional\[str\]|bytes)"""
     r"""(?:[ \t]*\|[ \t]*\w{1,20})?[ \t]*=[ \t]*"""
     rf"""|(?:\\{{0,7}}["'`])?[ \t]*(?:=>|:=|[:=]|{_WIDE})[ \t]*(?:\[\s{{0,16}})?"""
     r"""|\\{0,7}["']\s*:\s*(?:\[\s*)?"""
     r"""|\\{0,7}["']\s*,\s*\\{0,7}["']value\\{0,7}["']\s*:\s*|[ \t]*\r?\n[ \t]*value:[ \t]*|:[ \t]*\r?\n[ \t]*"""
-    r"""|>|[ \t]{1,8}(?:is:?[ \t]{1,8})?)"""
+    r"""|>"""
 )
 """Assignments with a type; on one line; in JSON over several; as a pair of `name` and `value`, also in YAML; on the
-next line; in XML; in words."""
+next line; in XML."""
+_SET = rf"({_SIGN}|[ \t]{{1,8}}(?:is:?[ \t]{{1,8}})?)"
+"""The same, or in words."""
 _VALUE = (
     r"""(?:[bru]{0,2}(?:\\{1,7}"([^"\\\r\n]*)\\{1,7}"|"((?:[^"\\\r\n]|\\.)*)"|'((?:[^'\\\r\n]|\\.)*)')"""
     r"""|([^\s"'`\\]+))"""
 )
-ASSIGNMENT = rf"(?i){_NAME}{_SET}"
-"""A name and what assigns: without them there is no value."""
-_ASSIGNED = rf"{ASSIGNMENT}{_VALUE}"
+ASSIGNMENT = rf"(?i){_NAME}(?:{_SIGN}|[ \t]{{1,8}}is)|--[a-z0-9_.-]*{_NAME}[ \t]"
+"""A name and what assigns: without them there is no value. A blank alone gives one only to a flag."""
+_ASSIGNED = rf"(?i){_NAME}{_SET}{_VALUE}"
 _PHRASE, _ASSIGNED_KEY, _DOUBTFUL, _SET_BY, _QUOTED, _UNQUOTED = 1, 2, 3, 4, (5, 6, 7), 8
 """Groups of the pattern: the kinds of names, the assignment, and the value."""
 
