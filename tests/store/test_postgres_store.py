@@ -88,10 +88,17 @@ def test_a_damaged_tip_keeps_nobody_from_writing(store: PostgresStore, damage: s
     assert ([entry.seq for entry in everything(store)], store.check()) == ([1, 2, 3], [])
 
 
-def test_an_append_to_a_session_that_is_deleted_meanwhile_finds_none(store: PostgresStore):
+@pytest.mark.parametrize("first_statement", ["DELETE FROM shared.session", "SELECT key FROM shared.session FOR UPDATE"])
+def test_an_append_to_a_session_that_is_deleted_meanwhile_finds_none(url: str, first_statement: str):
     """It waits for whoever deletes the session while it holds nothing that the other needs: no deadlock."""
-    grow(store, 1, name="m")
+    store = PostgresStore(url)
+    store.create("s", at=1.0)
+    (first,) = grow(store, 1, name="m")
     failures = []
+    if "DELETE" not in first_statement:
+        # Whoever knows the session by its tip does not wait for its row.
+        store.close()
+        store = PostgresStore(url)
 
     def write() -> None:
         try:
@@ -99,17 +106,58 @@ def test_an_append_to_a_session_that_is_deleted_meanwhile_finds_none(store: Post
         except NotFoundError as error:
             failures.append(error)
 
-    (first,) = everything(store)
     writer = threading.Thread(target=write)
     with psycopg.connect(postgres.server().conninfo) as db:
-        db.execute("SELECT key FROM shared.session FOR UPDATE")
+        db.execute(first_statement)
         writer.start()
         while not sql("SELECT 1 FROM pg_locks WHERE NOT granted"):
             time.sleep(0.01)
-        assert sql("SELECT 1 FROM pg_locks WHERE relation = 'shared.tip'::regclass") == []
         db.execute("DELETE FROM shared.session")
     writer.join()
-    assert (len(failures), everything(store)) == (1, [])
+    store.close()
+    assert (len(failures), sql("SELECT count(*) FROM shared.entry")) == (1, [(0,)])
+
+
+def test_a_deletion_takes_what_is_appended_meanwhile_too(store: PostgresStore):
+    """It waits for an append that has moved the tip; no entry stays behind without its session."""
+    (first,) = grow(store, 1, name="m")
+    (e,) = chain(1, after=first)
+    deleter = threading.Thread(target=store.delete, args=("s",))
+    with psycopg.connect(postgres.server().conninfo) as db:
+        ((key,),) = sql("SELECT key FROM shared.session")
+        row = (key, first.hash, e.parent, e.kind, e.id, e.at, e.meta, e.hash, e.body_hash, e.body)
+        kinds = "%s::bigint, %s::bytea, %s::bigint, %s, %s, %s::float8, %s::bytea, %s::bytea, %s::bytea, %s::bytea, ''"
+        assert db.execute(f"CALL shared.append_4('s', 1::bigint, {kinds})", row).fetchone() == (1, key)
+        assert sql("SELECT 1 FROM pg_locks WHERE relation = 'shared.session'::regclass") == []
+        deleter.start()
+        while not sql("SELECT 1 FROM pg_locks WHERE NOT granted"):
+            time.sleep(0.01)
+    deleter.join()
+    assert sql("SELECT count(*) FROM shared.entry") == sql("SELECT count(*) FROM shared.tip") == [(0,)]
+
+
+def test_the_end_that_a_worker_remembers_is_only_a_hint(store: PostgresStore, url: str):
+    """Another's entry, another session of the same name, a key that became another's: each append finds its journal."""
+    other = PostgresStore(url)
+    grow(store, 1, name="m")
+    second = grow(other, 1, name="m")[-1]
+    last = grow(store, 1, name="m")[-1]
+    with pytest.raises(ConflictError):
+        other.append("s", 2, chain(1, after=second, name="late"))
+    other.create("t", at=1.0)
+    grow(other, 3, name="m", session="t", body=b"t")
+    ((key,),) = sql("SELECT key FROM shared.session WHERE id = 't'")
+    store._tips["s"] = (key, last.hash)
+    grow(store, 1, name="m")
+    assert (len(everything(store)), len(everything(store, "t"))) == (4, 3)
+    fourth = everything(store)[-1]
+    store.delete("s")
+    other.create("s", at=1.0)
+    with pytest.raises(ConflictError):
+        store.append("s", 4, chain(1, after=fourth))
+    grow(store, 1, name="m")
+    assert (len(everything(store)), store.check()) == (1, [])
+    other.close()
 
 
 def test_a_holder_that_falls_silent_keeps_nobody_waiting(store: PostgresStore, monkeypatch: pytest.MonkeyPatch):

@@ -102,14 +102,14 @@ def translated(address: str) -> Iterator[None]:
     """Let no error of psycopg out: raise the one that says what happened, at which address, and what to do."""
     try:
         yield
-    except psycopg.Error as error:
+    except (psycopg.Error, UnicodeEncodeError) as error:
         raise meaning(error, address) from error
-    except UnicodeEncodeError as error:
-        raise InputError(f"{error.object!r} is not text", remedy="leave out what UTF-8 cannot hold") from error
 
 
-def meaning(error: psycopg.Error, address: str) -> StoreError:
+def meaning(error: psycopg.Error | UnicodeEncodeError, address: str) -> StoreError | InputError:
     """Return the error of ours that explains one of psycopg's."""
+    if isinstance(error, UnicodeEncodeError):
+        return InputError(f"{error.object!r} is not text", remedy="leave out what UTF-8 cannot hold")
     for kinds, kind, what, remedy in _MEANINGS:
         if isinstance(error, kinds):
             return kind(f"{address}: {what} ({_line(error)})", remedy=remedy, address=address)
@@ -295,11 +295,12 @@ class Connections:
     @contextmanager
     def connection(self) -> Iterator[Connection]:
         """Give a connection to this thread alone; what is done in it is committed at the end."""
-        with translated(self.address.name):
-            if self.held is not None:
+        held = self.held
+        try:
+            if held is not None:
                 # A statement that fails leaves the transaction around it as it was.
-                with self.held.transaction():
-                    yield self.held
+                with held.transaction():
+                    yield held
                 return
             pool = self._current()
             if not self._owned:
@@ -315,6 +316,9 @@ class Connections:
                 # at once got another one, or had a new one opened.
                 db.used = time.monotonic()
                 pool.putconn(db)
+        except (psycopg.Error, UnicodeEncodeError) as error:
+            # Not by `translated`: a second generator takes as long as the pool.
+            raise meaning(error, self.address.name) from error
 
     @contextmanager
     def transaction(self) -> Iterator[Connection]:
@@ -346,6 +350,9 @@ class Connections:
             pool.close()
 
     def _current(self) -> Pool:
+        pool = self._pool
+        if pool is not None and self._pid == os.getpid():
+            return pool
         with self._lock:
             if self._closed:
                 raise StoreError(f"the store {self.address.name} is closed", remedy="open it again")
@@ -411,8 +418,8 @@ TEXTS, BYTE_STRINGS, INTEGERS, FLOATS = (
 Parameters = list[tuple[_Type, Any]]
 
 
-def ask(db: Connection, statement: str, parameters: Parameters) -> int | None:
-    """Run a statement whose parameters come with their types, `$1` the first of them; return the one number it tells.
+def ask(db: Connection, statement: str, parameters: Parameters) -> list[int | None]:
+    """Run a statement whose parameters come with their types, `$1` the first of them; return its one row of numbers.
 
     A cursor looks at each value for a way to write it, which takes longer than the server does for a small statement.
     """
@@ -422,8 +429,10 @@ def ask(db: Connection, statement: str, parameters: Parameters) -> int | None:
     *_, result = db.wait(generators.execute(db.pgconn))
     if result.status != ExecStatus.TUPLES_OK:
         raise errors.error_from_result(result)
-    found = result.get_value(0, 0)
-    return None if found is None else int.from_bytes(found, signed=True)
+    return [
+        None if (value := result.get_value(0, column)) is None else int.from_bytes(value, signed=True)
+        for column in range(result.nfields)
+    ]
 
 
 def is_lost(error: StoreError) -> bool:

@@ -56,6 +56,10 @@ if TYPE_CHECKING:
 PACKED, PLACED, SINGLE = "0004_packing_post", "0008_places_post", "0009_tips_post"
 """The steps after which values may be packed, entries hold their places and packed metas, and one is appended alone."""
 
+MOST_TIPS = 1_000
+"""Sessions whose ends are remembered."""
+_NO_TIP = (0, b"")
+
 PLACE_BYTES = 8
 """Bytes of a place's key that an entry holds."""
 
@@ -77,6 +81,8 @@ class PostgresStore:
         self._sql = {name: in_schema(text, stated.schema) for name, text in statements("postgres").items()}
         self._latest = threading.local()
         """The last entry that this thread appended."""
+        self._tips: dict[str, tuple[int, bytes]] = {}
+        """The keys of sessions with the hash of the entry that was appended last: the database knows if it still is."""
         with connect(stated) if pool is None else self._connections.connection() as db, translated(self.address):
             if db.info.encoding != "utf-8":
                 raise StoreError(
@@ -155,13 +161,16 @@ class PostgresStore:
         apart, here = dict(places), dict[int, bytes]()
         if self._placed:
             # The first key of each entry stands in its row.
-            for key, seq in list(apart.items()):
+            for place, seq in list(apart.items()):
                 if seq > version and seq not in here:
-                    here[seq] = key[:PLACE_BYTES]
-                    del apart[key]
+                    here[seq] = place[:PLACE_BYTES]
+                    del apart[place]
         parameters: Parameters = [(TEXT, session), (INTEGER, _clamped(version, -1))]
         if self._single and len(entries) == 1 and not (last_views or files or apart):
             statement = "append_one"
+            # In a transaction the session is locked before its tip, as by whoever deletes it.
+            key, before = _NO_TIP if self._connections.held else self._tips.get(session, _NO_TIP)
+            parameters += [(INTEGER, key), (BYTES, before)]
             parameters += _single(entries[0], *packed[0], here.get(version + 1, b""))
         else:
             statement = "append_with_places" if self._placed else "append"
@@ -220,7 +229,7 @@ class PostgresStore:
     ) -> None:
         try:
             with self._connections.connection() as db:
-                found = None if "\0" in session else ask(db, statement, parameters)
+                found, *key = [None] if "\0" in session else ask(db, statement, parameters)
         except StoreError as error:
             if isinstance(error.__cause__, psycopg.errors.UniqueViolation):
                 # Somebody else's entries may have the ids of these, as both were given by the same numbers.
@@ -234,6 +243,11 @@ class PostgresStore:
             raise no_session(session)
         if found != version:
             raise ConflictError(session, version, found)
+        if entries:
+            if len(self._tips) > MOST_TIPS:
+                self._tips.clear()
+            known, _ = self._tips.get(session, _NO_TIP)
+            self._tips[session] = (key[0] or 0 if key else known, entries[-1].hash)
 
     def _is_written(self, session: str, version: int, entries: Sequence[Entry]) -> bool:
         if not entries:

@@ -5,7 +5,7 @@ SELECT windowsill.append_1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $1
 SELECT windowsill.append_2($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18);
 
 -- name: append_one
-CALL windowsill.append_4($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11);
+CALL windowsill.append_4($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13);
 
 -- name: wait_for_turn
 SELECT pg_advisory_xact_lock(hashtextextended(%(session)s, 0));

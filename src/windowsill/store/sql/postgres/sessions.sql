@@ -21,7 +21,7 @@ LEFT JOIN LATERAL (
 ORDER BY updated DESC, s.id;
 
 -- name: hold_session
--- Appends and the index's work on this session wait, or have ended.
+-- The index's work on this session waits, or has ended; so do appends, but for those that go with the session.
 SELECT key FROM windowsill.session WHERE id = %(session)s FOR UPDATE;
 
 -- name: delete_passages_of_session
