@@ -45,28 +45,14 @@ _KEYS = re.compile(r"\b(?:sk|pk|rk)-[\w*.-]{6,}|\bAIza[\w-]{10,}|\bBearer\s+\S+"
 """Text that looks like a key, ours or another's, or a part of one: providers quote them in their errors, with stars in
 the middle. Whole keys of all other formats are known to `redaction`."""
 
-_ERROR_NAMES: dict[str, FaultKind] = {
-    "context_length_exceeded": "overflow",
-    "exceed_context_size_error": "overflow",
-    "rate_limit": "rate-limited",
-    "ratelimit": "rate-limited",
-    "resource_exhausted": "rate-limited",
-    "too_many_requests": "rate-limited",
-    "authentication": "no-key",
-    "unauthenticated": "no-key",
-    "permission": "no-key",
-    "invalid_api_key": "no-key",
-    "invalid_": "refused",
-    "badrequest": "refused",
-    "bad_request": "refused",
-    "not_found": "refused",
-    "content_filter": "refused",
-    "insufficient_quota": "refused",
-    "failed_precondition": "refused",
-    "timeout": "timeout",
-    "deadline": "timeout",
+_ERROR_NAMES: dict[FaultKind, str] = {
+    "overflow": "context_length_exceeded|exceed_context_size_error",
+    "rate-limited": "rate_?limit|resource_exhausted|too_many_requests",
+    "no-key": "authentication|unauthenticated|permission|invalid_api_key",
+    "refused": "invalid_|bad_?request|not_found|content_filter|insufficient_quota|failed_precondition",
+    "timeout": "timeout|deadline",
 }
-"""Beginnings or parts of the names that providers give to errors inside a stream, in small letters; the first that fits
+"""Expressions for the names that providers give to errors inside a stream, in small letters; the first that fits
 counts. Any other is taken for a fault of the server: the request had been accepted."""
 
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)s")
@@ -135,7 +121,7 @@ def from_report(what: str, names: str, hide_keys: Callable[[str], str]) -> Model
     """Read the fault from an error inside an answer; `names` are the provider's type, code and status of it."""
     message = hide_keys(printable_line(what[:MAX_READ]))
     status = next((int(word) for word in names.split() if word.isdecimal()), SERVER)
-    named = next((kind for word, kind in _ERROR_NAMES.items() if word in names.lower()), None)
+    named = next((kind for kind, words in _ERROR_NAMES.items() if re.search(words, names.lower())), None)
     kind = "overflow" if is_overflow(message) else named or _kind_of_status(status)
     if kind == "no-key":
         # The message may quote the key.

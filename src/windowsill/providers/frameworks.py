@@ -36,18 +36,10 @@ CLAUDE = Anthropic()
 KNOWN = "objects of the anthropic, openai and google-genai packages, of LangChain, pydantic-ai and the Agents SDK"
 """Kinds of objects that are messages here, for an error."""
 
-_LANGCHAIN_ROLES = {
-    "human": "user",
-    "HumanMessageChunk": "user",
-    "ai": "assistant",
-    "AIMessageChunk": "assistant",
-    "system": "system",
-    "SystemMessageChunk": "system",
-    "developer": "system",
-    "tool": "tool",
-    "ToolMessageChunk": "tool",
-    "function": "function",
+_LANGCHAIN_ROLES = {"human": "user", "ai": "assistant", "developer": "system"} | {
+    role: role for role in ("system", "tool", "function")
 }
+"""By type of a message; pieces of a stream have `MessageChunk` behind it."""
 
 _CLAUDE_BLOCKS = frozenset({"tool_use", "thinking", "redacted_thinking", "server_tool_use"})
 """Blocks of an answer by which it is Anthropic's."""
@@ -107,7 +99,7 @@ def _is_langchain(value: Any) -> bool:
 
 
 def _langchain(value: Any) -> Converted:
-    role = _LANGCHAIN_ROLES.get(value.type) or getattr(value, "role", None)
+    role = _LANGCHAIN_ROLES.get(value.type.removesuffix("MessageChunk").lower()) or getattr(value, "role", None)
     if role is None:
         name = type(value).__name__
         raise FormatError(f"a {name} says nothing", remedy="leave it out: the history of a session is never rewritten")

@@ -134,7 +134,9 @@ class _Thought(msgspec.Struct, gc=False):
     data: str | None = None
 
 
-class _Details(msgspec.Struct, gc=False):
+class UsageDetails(msgspec.Struct, gc=False):
+    """The tokens of a prompt that a cache served and took; Responses has the same."""
+
     cached_tokens: int | None = None
     cache_write_tokens: int | None = None
 
@@ -142,7 +144,7 @@ class _Details(msgspec.Struct, gc=False):
 class _Usage(msgspec.Struct, gc=False):
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
-    prompt_tokens_details: _Details | None = None
+    prompt_tokens_details: UsageDetails | None = None
     prompt_cache_hit_tokens: int | None = None
     """DeepSeek's name for what was read from its cache."""
     cached_tokens: int | None = None
@@ -217,7 +219,7 @@ class OpenAI(Format):
     def read_usage(self, raw: bytes) -> Usage:
         """Read the usage of a call."""
         wire = decode(_usage, raw, "usage")
-        details = wire.prompt_tokens_details or _Details()
+        details = wire.prompt_tokens_details or UsageDetails()
         read = details.cached_tokens or wire.prompt_cache_hit_tokens or wire.cached_tokens
         return usage_of(wire.prompt_tokens, wire.completion_tokens, read=read, written=details.cache_write_tokens)
 

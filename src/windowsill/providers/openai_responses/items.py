@@ -42,6 +42,7 @@ from windowsill.providers.convert import (
     result_text,
     split_data_url,
 )
+from windowsill.providers.openai_chat.messages import UsageDetails
 from windowsill.providers.openai_responses import (
     CALLS,
     COMPUTER,
@@ -156,15 +157,10 @@ class _Printed(msgspec.Struct, gc=False):
     stderr: str = ""
 
 
-class _Details(msgspec.Struct, gc=False):
-    cached_tokens: int | None = None
-    cache_write_tokens: int | None = None
-
-
 class _Usage(msgspec.Struct, gc=False):
     input_tokens: int | None = None
     output_tokens: int | None = None
-    input_tokens_details: _Details | None = None
+    input_tokens_details: UsageDetails | None = None
 
 
 class _Incomplete(msgspec.Struct, gc=False):
@@ -283,7 +279,7 @@ class Responses(Format):
     def read_usage(self, raw: bytes) -> Usage:
         """Read the usage of a call."""
         wire = decode(_usage, raw, "usage")
-        details = wire.input_tokens_details or _Details()
+        details = wire.input_tokens_details or UsageDetails()
         read, written = details.cached_tokens, details.cache_write_tokens
         return usage_of(wire.input_tokens, wire.output_tokens, read=read, written=written)
 

@@ -38,14 +38,7 @@ DELTAS: dict[str, tuple[str, str, type[TextDelta] | type[ReasoningDelta] | type[
 """For each delta: the list of the item whose part grows (none: the item itself), the field, and the event of it."""
 
 REPEATED = frozenset(
-    {
-        "response.output_text.done",
-        "response.refusal.done",
-        "response.reasoning_text.done",
-        "response.reasoning_summary_text.done",
-        "response.function_call_arguments.done",
-        "response.custom_tool_call_input.done",
-    }
+    kind.replace(".delta", ".done") for kind, (_, field, heard) in DELTAS.items() if heard or field == "refusal"
 )
 """Events that only say again what their deltas said."""
 

@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from windowsill.errors import SettingError
-from windowsill.state.layers import Audit, Constraints, FileChange, Observation, State
+from windowsill.state.layers import LAYERS, Audit, Constraints, FileChange, Observation, State
 from windowsill.state.prompt.formats import Node, clean
 
 
@@ -245,14 +245,7 @@ def _by_confidence(element: Any, _relevance: float) -> float:
 
 # The rows of the table
 
-LAYER_TAGS = {
-    "system": "system",
-    "task": "task",
-    "runtime": "runtime_state",
-    "memory": "memory",
-    "evidence": "evidence",
-    "work": "work_buffer",
-}
+LAYER_TAGS = {layer: layer for layer in LAYERS} | {"runtime": "runtime_state", "work": "work_buffer"}
 
 
 def _single(path: str, node: Callable[[State], Node | None], *, expendable: bool = False) -> Single:
