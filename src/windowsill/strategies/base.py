@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from itertools import chain, pairwise
 from typing import Any, ClassVar
 
@@ -253,28 +253,32 @@ def fold_units(
     The composer puts the record of what is hidden into the marker. With a `brief` a summary is to be written for each
     run; the marker remains where that fails.
     """
-    spans: list[MessageSpan] = []
-    markers: list[Message] = []
+    return _fold_stretches(view, chosen, lambda _: brief, texts=False, strategy=strategy, reason=reason, kind=kind)
+
+
+def _fold_stretches(
+    view: View,
+    chosen: Sequence[Unit],
+    brief_of: Callable[[Sequence[Item]], Brief | None],
+    *,
+    texts: bool,
+    strategy: str,
+    reason: str,
+    kind: FoldKind,
+) -> Proposal | None:
+    """Fold each stretch of neighbours behind what `_hide` puts there; `brief_of` says what is to be written of it."""
+    hidden: list[tuple[MessageSpan, Message]] = []
+    briefs: list[Brief | None] = []
     for stretch in join_neighbours(chosen):
         items = view.items[stretch.start : stretch.stop]
-        if all(item.fold for item in items):
-            continue
-        facts = gather(view, items)
-        stand_in = marker(facts)
-        run = hide(view, items, facts, stand_in)
-        if _is_smaller(view, run):
-            spans.append(run)
-            markers.append(stand_in)
-    if not spans:
+        if (found := _hide(view, items, texts=texts)) is not None:
+            hidden.append(found)
+            briefs.append(brief_of(items))
+    if not hidden:
         return None
-    return Proposal(
-        kind=kind,
-        reason=reason,
-        strategy=strategy,
-        spans=tuple(spans),
-        stand_ins=tuple(markers),
-        briefs=() if brief is None else (brief,) * len(spans),
-    )
+    spans, stand_ins = zip(*hidden, strict=True)
+    written = tuple(briefs) if any(briefs) else ()
+    return Proposal(kind=kind, reason=reason, strategy=strategy, spans=spans, stand_ins=stand_ins, briefs=written)
 
 
 def tokens_freed(view: View, proposals: Sequence[Proposal]) -> int:
@@ -295,10 +299,6 @@ def tokens_freed(view: View, proposals: Sequence[Proposal]) -> int:
         return 0
 
 
-def _is_smaller(view: View, run: MessageSpan) -> bool:
-    return view.tokens_of(run.saves + run.weight) > view.tokens_of(run.weight)
-
-
 def _with_room(view: View, items: Sequence[Item], brief: Brief) -> Brief:
     """Return the brief with no more room than this stretch warrants.
 
@@ -311,24 +311,24 @@ def _with_room(view: View, items: Sequence[Item], brief: Brief) -> Brief:
     return msgspec.structs.replace(brief, room=min(brief.room or most, most))
 
 
-def _hide_with_earlier_texts(view: View, items: Sequence[Item]) -> tuple[MessageSpan, Message] | None:
-    """Return the span and what stands there if nothing is written; `None` when that would save nothing."""
+def _hide(view: View, items: Sequence[Item], *, texts: bool) -> tuple[MessageSpan, Message] | None:
+    """Return the span and the marker that stands there, behind the earlier `texts`; `None` when it saves nothing."""
     folds = [item for item in items if item.fold]
     if len(folds) == len(items):
         return None
-    texts: list[Block] = []
-    for message in map(view.read, folds):
+    earlier: list[Block] = []
+    for message in map(view.read, folds if texts else ()):
         # What code wrote is written again from the record that travels with the fold.
         if message.origin == Origin.SUMMARY and message.metadata.get("writer") != OFFLINE:
-            texts += message.blocks[:-1] if message.metadata.get(MARKED) else message.blocks
+            earlier += message.blocks[:-1] if message.metadata.get(MARKED) else message.blocks
     facts = gather(view, items)
     stand_in = marker(facts)
-    if texts:
+    if earlier:
         stand_in = Message(
-            role="user", blocks=(*texts, *stand_in.blocks), metadata={ORIGIN: Origin.SUMMARY, MARKED: True}
+            role="user", blocks=(*earlier, *stand_in.blocks), metadata={ORIGIN: Origin.SUMMARY, MARKED: True}
         )
     run = hide(view, items, facts, stand_in)
-    return (run, stand_in) if _is_smaller(view, run) else None
+    return (run, stand_in) if view.tokens_of(run.saves + run.weight) > view.tokens_of(run.weight) else None
 
 
 # Settings
@@ -396,26 +396,11 @@ class SummaryStrategy(Strategy, msgspec.Struct, frozen=True, kw_only=True, forbi
         When nothing can be written, the earlier texts stay word for word and a marker tells of the rest: so what a
         stretch newly hides has to weigh more than its marker.
         """
-        spans: list[MessageSpan] = []
-        stand_ins: list[Message] = []
-        briefs: list[Brief] = []
-        for stretch in join_neighbours(chosen):
-            items = view.items[stretch.start : stretch.stop]
-            hidden = _hide_with_earlier_texts(view, items)
-            if hidden is not None:
-                spans.append(hidden[0])
-                stand_ins.append(hidden[1])
-                briefs += [] if brief is None else [_with_room(view, items, brief)]
-        if not spans:
-            return None
-        return Proposal(
-            kind=kind,
-            reason=reason,
-            strategy=self.name,
-            spans=tuple(spans),
-            stand_ins=tuple(stand_ins),
-            briefs=tuple(briefs),
-        )
+
+        def in_room(items: Sequence[Item]) -> Brief | None:
+            return brief and _with_room(view, items, brief)
+
+        return _fold_stretches(view, chosen, in_room, texts=True, strategy=self.name, reason=reason, kind=kind)
 
 
 def split_directives(directives: str | tuple[str, ...]) -> tuple[str, ...]:
