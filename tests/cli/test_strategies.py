@@ -95,11 +95,13 @@ def test_a_model_of_the_file_has_its_window(here):
 
 
 def test_a_strategy_of_the_file_has_its_table(here):
-    """Also when it is only named on the command line."""
+    """Also when it is only named on the command line; a table that is wrong is refused whatever is typed."""
     (here / "windowsill.toml").write_text("budget = 2000\n[strategies.sliding-window]\nkeep = -1\n")
     done, _ = fitted(here, "--strategy", "sliding-window")
     assert done.code == 2
     assert "windowsill.toml: setting 'strategies.sliding-window.keep' is -1; give a number of messages" in done.err
+    assert fitted(here, "--strategy", "sliding-window:keep=1")[0].code == 2
+    (here / "windowsill.toml").write_text("budget = 2000\n[strategies.sliding-window]\nkeep = 3\n")
     assert fitted(here, "--strategy", "sliding-window:keep=1")[0].code == 0
 
 
