@@ -839,3 +839,20 @@ def test_fields_of_a_request_go_out_as_they_are():
     }
     sent = send(small(), [user("hi")], **fields)
     assert {key: sent[key] for key in fields} == fields
+
+
+def test_what_is_sent_fits_while_the_disk_is_full(caplog):
+    """A list that passes the window would be refused as it came; it is kept in memory until the store works again."""
+    store = Full()
+    session = small(store, budget=8_000)
+    messages = [user("the task")]
+    for turn in range(40):
+        store.full = turn > 1
+        sent = send(session, messages, chat())
+        assert len(json.dumps(sent)) < 40_000
+        messages += [{"role": "assistant", "content": "ok"}, user(f"turn {turn} " + "word " * 600)]
+    assert words(sent)[0] == "the task"
+    assert "the disk is full" in caplog.text
+    store.full = False
+    send(session, messages, chat())
+    assert [message.text[:7] for message in session.messages()][-3:] == ["ok", "turn 39", "ok"]

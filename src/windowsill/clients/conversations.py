@@ -17,7 +17,8 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from windowsill.errors import InputError
+from windowsill.config.load import Loaded
+from windowsill.errors import InputError, StoreError, log
 from windowsill.messages import Request
 from windowsill.session import Session
 from windowsill.session.client_history import Resumed, client_history, list_keys
@@ -88,10 +89,37 @@ class Conversations:
         self._opened: Store | None = None
         self._sessions: OrderedDict[str, Session] = OrderedDict()
         self._reopened = False
+        self._spare: Conversations | None = None
+        """Conversations in memory, while the store fails."""
         self._lock = Lock()
 
     def resume(self, request: Request, body: bytes, model: str | None) -> tuple[Session, Resumed]:
-        """Take in a request where it belongs, and compose the one to send in its place."""
+        """Take in a request where it belongs, and compose the one to send in its place.
+
+        While the store fails, one that stands alone is taken in in memory, so that what is sent still fits.
+        """
+        try:
+            found = self._resume(request, body, model)
+        except StoreError as error:
+            if not self.resends:
+                raise
+            log.warning("a request was not recorded, and is kept in memory alone: %s", error)
+            self._spare = self._spare or self._in_memory()
+            return self._spare.resume(request, body, model)
+        self._spare = None
+        return found
+
+    def _in_memory(self) -> Conversations:
+        main = self._main
+        if not isinstance(main, Session):
+            return Conversations(None, store=":memory:", options=self._options)
+        own = {"strategy": main.composer.own_strategy, "writer": main.composer.own_writer, "config": False}
+        stated = Loaded(settings=main.settings).opening()
+        return Conversations(
+            None, store=":memory:", options=stated | {key: own[key] for key in own if own[key] is not None}
+        )
+
+    def _resume(self, request: Request, body: bytes, model: str | None) -> tuple[Session, Resumed]:
         model = model or request.model
         main = self._named(body, model)
         if main is None and not self.resends:
