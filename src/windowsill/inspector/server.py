@@ -471,7 +471,10 @@ def _text(body: dict[str, Any], name: str) -> str:
 
 
 def bind(act: Callable[..., Any], given: Mapping[str, str]) -> dict[str, Any]:
-    """Return the arguments of a function, but for its first, from the parameters of an address."""
+    """Return the arguments of a function, but for its first, from the parameters of an address.
+
+    Its annotations, which are texts, say what each is: a number, a word, or true where it is given at all.
+    """
     found: dict[str, Any] = {}
     for parameter in list(inspect.signature(act).parameters.values())[1:]:
         name = SPELLED.get(parameter.name, parameter.name)

@@ -12,11 +12,10 @@ from windowsill.history import repair as mending
 from windowsill.history.repair_rules import Repair
 from windowsill.messages import Request, Tool
 from windowsill.models import find
-from windowsill.providers.base import Api, Format, Linker, Problem, ProviderSpec, StopReasons
+from windowsill.providers.base import Api, Format, Linker, Problem, ProviderSpec
 from windowsill.providers.lookup import (
     ALIASES,
     LINKERS,
-    StopKind,
     crosses,
     dialect,
     for_model,
@@ -54,8 +53,6 @@ __all__ = [
     "Problem",
     "ProviderSpec",
     "RepairResult",
-    "StopKind",
-    "StopReasons",
     "answer_limit",
     "crosses",
     "detect",

@@ -16,11 +16,7 @@ _name = re.compile(NAME_PATTERN)
 KINDS = frozenset({"function", "custom"})
 """Tools that the program runs; some servers have kinds of their own, such as a search under another name."""
 
-PARTS = {
-    "system": frozenset({"text"}),
-    "developer": frozenset({"text"}),
-    "tool": frozenset({"text"}),
-    "function": frozenset({"text"}),
+PARTS = dict.fromkeys(("system", "developer", "tool", "function"), frozenset({"text"})) | {
     "assistant": frozenset({"text", "refusal"}),
     "user": frozenset({"text", "image_url", "input_audio", "file"}),
 }
