@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from windowsill import Session
 from windowsill.errors import InputError
 from windowsill.tokens import APPROXIMATIONS, VOCABULARIES, counter
-from windowsill.tokens.counters import CHUNK
+from windowsill.tokens.counters import CHUNK, LONG
 
 pytestmark = pytest.mark.unit
 
@@ -83,6 +83,16 @@ def test_long_text_is_counted_in_pieces_with_the_same_result(text):
 def test_one_unbroken_word_of_millions_of_characters_is_counted():
     """A single line of five million letters is counted, not refused."""
     assert o200k.count("a" * 5_000_000) == 625_000
+
+
+def test_a_long_text_is_encoded_once(monkeypatch):
+    """Its count is remembered for a while, as a fold weighs the same text several times; that of a short one is not."""
+    encoded = []
+    monkeypatch.setattr(o200k, "_encode", lambda text: encoded.append(text) or [0, 0])
+    long = "once " * LONG
+    assert [o200k.count(text) for text in (long, "short", long, "short")] == [2, 2, 2, 2]
+    assert encoded == [long, "short", "short"]
+    o200k._remembered.cache_clear()
 
 
 def test_a_counter_is_loaded_once():

@@ -28,6 +28,10 @@ CHUNK = 262_144
 characters; pieces of this size bound both. A piece ends at a line or word where there is one (same count, give or take
 a token); inside an unbroken word each cut moves the count by a few tokens in about a hundred thousand."""
 
+LONG, MOST_REMEMBERED = 4_000, 4
+"""Characters of a text above which the count of the last few is remembered: a fold weighs the same text when it is
+planned, when it is checked and when it is written."""
+
 CUT_SEARCH = 8_192
 """Characters at the end of a piece in which a good place to cut is looked for."""
 
@@ -49,11 +53,15 @@ class _Vocabulary:
         self._encode = tokenizer.encode_ordinary
         # Some tokenizers wrap each text in start and end tokens, which belong to a prompt and not to a text in it.
         self._wrapping = len(tokenizer.encode_ordinary("a")) - len(tokenizer.encode_raw("a"))
+        self._remembered = functools.lru_cache(MOST_REMEMBERED)(self._count)
 
     def count(self, text: str) -> int:
         """Count the tokens of `text`."""
         if len(text) > CHUNK:
-            return sum(map(self.count, _pieces(text)))
+            return sum(map(self._count, _pieces(text)))
+        return self._remembered(text) if len(text) > LONG else self._count(text)
+
+    def _count(self, text: str) -> int:
         try:
             return len(self._encode(text)) - self._wrapping
         except UnicodeEncodeError:  # half of a surrogate pair has no bytes; a counter still has to answer
