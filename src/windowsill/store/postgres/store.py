@@ -246,8 +246,9 @@ class PostgresStore:
         if entries:
             if len(self._tips) > MOST_TIPS:
                 self._tips.clear()
+            # The key is told only where one entry was appended alone.
             known, _ = self._tips.get(session, _NO_TIP)
-            self._tips[session] = (key[0] or 0 if key else known, entries[-1].hash)
+            self._tips[session] = ((key and key[0]) or known, entries[-1].hash)
 
     def _is_written(self, session: str, version: int, entries: Sequence[Entry]) -> bool:
         if not entries:
