@@ -199,7 +199,7 @@ class Renderer:
             first=start == self._start,
             continued=self.continued,
         )
-        weights = [view.tokens_of(item.weight) for item in items]
+        weights = view.each(items)
         chunks: list[bytes] = []
         tokens: list[int] = []
         extra = 0

@@ -428,12 +428,13 @@ def pick_telling(messages: Sequence[tuple[str, list[str]]], most: int) -> list[S
     counts = Counter(itertools.chain.from_iterable(words))
     rare = {count: (total - math.log(count)) / total for count in set(counts.values())}
     rarity = {word: rare[count] for word, count in counts.items()}
-    scored = [
-        Sentence(text=text, id=id, score=round(score + _rarity(each, rarity), 3))
-        for (id, text, _), score, each in zip(found, scores, words, strict=True)
+    scored = [round(score + _rarity(each, rarity), 3) for score, each in zip(scores, words, strict=True)]
+    best = sorted(range(len(scored)), key=lambda place: (-scored[place], -place))[:most]
+    return [
+        Sentence(text=found[place][1], id=found[place][0], score=scored[place])
+        for place in sorted(best)
+        if scored[place] > 0
     ]
-    best = sorted(range(len(scored)), key=lambda place: (-scored[place].score, -place))[:most]
-    return [scored[place] for place in sorted(best) if scored[place].score > 0]
 
 
 def _scores(sentences: Sequence[tuple[str, bool]]) -> Iterator[float]:
