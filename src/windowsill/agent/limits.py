@@ -22,7 +22,7 @@ from windowsill.session.checkpoints import Automatic
 from windowsill.session.session import Session
 from windowsill.state.layers import Policy, Resources, Role, State
 from windowsill.state.policies import Approve
-from windowsill.state.policies.guard import Check
+from windowsill.state.policies.guard import Check, limits_reached
 from windowsill.state.tools.projection import URGENT
 
 RETRY = RetryPolicy(retries=30, backoff=0.1, longest_wait=60.0, longest_asked=3_600.0)
@@ -184,17 +184,10 @@ def reached_limit(state: State, *, seconds: float) -> str:
 
     `seconds` is the time that the task has taken, earlier runs included.
     """
-    used, system, task = state.runtime.resources, state.system.constraints, state.task.limits
-    limits = (
-        ("seconds", seconds, system.max_seconds, "system.constraints.max_seconds"),
-        ("seconds", seconds, task.max_seconds, "task.limits.max_seconds"),
-        ("dollars", used.cost, system.max_cost, "system.constraints.max_cost"),
-        ("dollars", used.cost, task.max_cost, "task.limits.max_cost"),
-        ("tool calls", used.tool_calls, system.max_tool_calls, "system.constraints.max_tool_calls"),
-    )
-    for unit, value, most, path in limits:
+    used = msgspec.structs.replace(state.runtime.resources, seconds=seconds)
+    for path, unit, _, most in limits_reached(state.system.constraints, state.task.limits, used):
         # Without any calls allowed a model may still answer; its calls are refused.
-        if most is not None and value >= most and (most or unit != "tool calls"):
+        if most or unit != "tool calls":
             remedy = f'raise it with session.state.set("{path}", ...) and run it again'
             return f"the limit of {most:,g} {unit} is reached; {remedy}"
     return ""

@@ -349,8 +349,10 @@ class Guard:
         self, offer: ToolOffer, arguments: Mapping[str, Any], state: State, *, used: Resources | None = None
     ) -> Verdict:
         """Judge a call without asking anybody: the outcome may be `needs-approval`."""
-        for rule, why, remedy in _used_up(self._limits, state.task.limits, used or state.runtime.resources):
-            return _refused(offer, rule, why, remedy)
+        for path, unit, spent, most in limits_reached(self._limits, state.task.limits, used or state.runtime.resources):
+            rule = path.removeprefix("system.constraints.").replace(".limits", "")
+            remedy = "finish with what you have, and say what is left to do"
+            return _refused(offer, rule, f"{spent:g} of {most:g} {unit} are used", remedy)
         for refusal in self._rules.crossings(offer, arguments):
             return Verdict(outcome="refused", refusal=refusal)
         warnings: list[str] = []
@@ -470,18 +472,17 @@ def _secret_in(arguments: Mapping[str, Any]) -> str:
     return ""
 
 
-def _used_up(limits: Constraints, task: TaskLimits, used: Resources) -> Iterator[tuple[str, str, str]]:
-    """Yield every limit that is used up: its name, how far, and what to do. A limit of ten calls lets ten be run."""
-    for name, limit, spent, unit in (
-        ("max_tool_calls", limits.max_tool_calls, used.tool_calls, "tool calls"),
-        ("max_seconds", limits.max_seconds, used.seconds, "seconds"),
-        ("max_cost", limits.max_cost, used.cost, "dollars"),
-        ("task.max_seconds", task.max_seconds, used.seconds, "seconds of the task"),
-        ("task.max_cost", task.max_cost, used.cost, "dollars of the task"),
+def limits_reached(limits: Constraints, task: TaskLimits, used: Resources) -> Iterator[tuple[str, str, float, float]]:
+    """Yield every limit that is used up: its path, its unit, what is used, and the most. Ten calls let ten run."""
+    for path, unit, spent, most in (
+        ("system.constraints.max_seconds", "seconds", used.seconds, limits.max_seconds),
+        ("task.limits.max_seconds", "seconds", used.seconds, task.max_seconds),
+        ("system.constraints.max_cost", "dollars", used.cost, limits.max_cost),
+        ("task.limits.max_cost", "dollars", used.cost, task.max_cost),
+        ("system.constraints.max_tool_calls", "tool calls", used.tool_calls, limits.max_tool_calls),
     ):
-        if limit is not None and spent >= limit:
-            why = f"{spent:g} of {limit:g} {unit} are used"
-            yield name, why, "finish with what you have, and say what is left to do"
+        if most is not None and spent >= most:
+            yield path, unit, spent, most
 
 
 def _refused(offer: ToolOffer, rule: str, why: str, remedy: str) -> Verdict:
