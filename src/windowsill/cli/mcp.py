@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -61,6 +61,7 @@ def mcp(
     """
     import anyio  # noqa: PLC0415 - help does not need it
 
+    from windowsill import telemetry  # noqa: PLC0415 - as above
     from windowsill.mcp import serve_http, serve_stdio  # noqa: PLC0415 - as above
 
     source = click.get_current_context().get_parameter_source
@@ -73,7 +74,8 @@ def mcp(
             raise InputError("--proxy is of no use with a session", remedy="leave out one of them")
         if not is_address(address):
             raise SettingError("proxy", address, "the address of a proxy, such as http://127.0.0.1:8787")
-    with _toolbox(place, session, address) as found, _metrics(metrics):
+    # On this machine only: metrics have no password.
+    with _toolbox(place, session, address) as found, telemetry.serve_metrics(metrics) if metrics else nullcontext():
         if http:
             ready = partial(click.echo, err=True)
             anyio.run(partial(serve_http, found, host=host, port=port, token=token, ready=ready))
@@ -102,10 +104,3 @@ def _held_by(address: str) -> str:
         return str(ask_health(address).get("session") or "")
     except (OSError, ValueError):
         return ""
-
-
-def _metrics(port: int | None) -> AbstractContextManager[object]:
-    """Serve metrics on this machine only: they have no password."""
-    from windowsill import telemetry  # noqa: PLC0415 - as above
-
-    return nullcontext() if port is None else telemetry.serve_metrics(port)

@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -136,21 +137,9 @@ def _entries(*kinds: Kind) -> Callable[[click.Context], list[str]]:
     return ids
 
 
-def _strategy_names(_: click.Context) -> Iterable[str]:
-    from windowsill.strategies import registry
-
-    return registry.names()
-
-
-def _model_names(_: click.Context) -> Iterable[str]:
-    from windowsill import models
-
-    return models.names()
-
-
 complete_sessions = _completion(_session_ids)
-complete_strategies = _completion(_strategy_names)
-complete_models = _completion(_model_names)
+complete_strategies = _completion(lambda _: import_module("windowsill.strategies.registry").names())
+complete_models = _completion(lambda _: import_module("windowsill.models").names())
 
 session_argument = click.argument("id", shell_complete=complete_sessions)
 store_option = click.option(
