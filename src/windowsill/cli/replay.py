@@ -370,13 +370,8 @@ def sentences(recorded: RecordedCost | None, compared: CostComparison | None) ->
     """Describe the recorded calls and their price, and what the comparison with them leaves out."""
     if recorded is None:
         return
-    parts = {
-        "input": recorded.input,
-        "cache write": recorded.cache_write,
-        "cache read": recorded.cache_read,
-        "output": recorded.output,
-    }
-    kinds = ", ".join(f"{kind} {tokens:,}" for kind, tokens in parts.items() if tokens)
+    parts = {kind: getattr(recorded, kind) for kind in ("input", "cache_write", "cache_read", "output")}
+    kinds = ", ".join(f"{kind.replace('_', ' ')} {tokens:,}" for kind, tokens in parts.items() if tokens)
     price = "no price is known" if recorded.dollars is None else money(recorded.dollars)
     calls = count_of(recorded.calls, "call")
     yield f"You paid for {calls}: {recorded.tokens:,} tokens ({kinds}), {price}{_missing(recorded)}."

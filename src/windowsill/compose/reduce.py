@@ -8,6 +8,7 @@ anything is cut, and nothing that fits is cut.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
@@ -203,9 +204,7 @@ def _cut_keeping(keep: int) -> Fallback:
     return cut
 
 
-def _squeeze_hard(view: View, budget: Budget) -> Proposal | None:
-    return squeeze(view, budget, hard=True)
-
+_squeeze_hard: Fallback = partial(squeeze, hard=True)
 
 BYTE_CUTS: Sequence[Fallback] = (drop_media, _hide_bytes, cut_bytes, collapse, cut_bytes)
 """Bring bytes and media within the limits of the provider."""

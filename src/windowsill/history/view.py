@@ -315,12 +315,8 @@ class View:
 
     def become(self, other: View) -> None:
         """Show what another view shows, and stay the object that others hold."""
-        self.items, self.weight, self.at, self.conversation_hash = (
-            other.items,
-            other.weight,
-            other.at,
-            other.conversation_hash,
-        )
+        self.items, self.weight = other.items, other.weight
+        self.at, self.conversation_hash = other.at, other.conversation_hash
         self.edits_of_past, self.restored = other.edits_of_past, other.restored
         self.edits += 1
 

@@ -348,11 +348,9 @@ def add_record(
     head = f"{text}\n\n" if text else ""
     fits = fits or (lambda whole: count(whole) <= room)
     left = room - count(head)
-    return (
-        head + lay_out("summary", digest, left, count, lambda record: fits(head + record), details=0)
-        if left > 0
-        else text
-    )
+    if left <= 0:
+        return text
+    return head + lay_out("summary", digest, left, count, lambda record: fits(head + record), details=0)
 
 
 def lay_out(

@@ -97,9 +97,7 @@ def _storable(value: Any, depth: int) -> bool:
         case int():
             return -(2**63) <= value < 2**63
         case dict():
-            return (
-                depth > 0 and len(value) <= MOST_MEMBERS and all(_storable(each, depth - 1) for each in value.values())
-            )
+            return _storable(list(value.values()), depth)
         case list():
             return depth > 0 and len(value) <= MOST_MEMBERS and all(_storable(each, depth - 1) for each in value)
         case _:
