@@ -273,7 +273,8 @@ def _unknown(name: str) -> UnknownModelError:
     near = f" (nearest known: {', '.join(dict.fromkeys(close))})" if close else ""
     return UnknownModelError(
         f"no window is known for the model {name!r}{near}",
-        remedy=f'state one: window=200_000 in the call, or [models."{name}"] window = 200000 in the settings file',
+        remedy=f'state one: window=200_000 to `wrap`, `fit` or `Session.open`, or [models."{name}"] window = 200000 '
+        "in the settings file",
         model=name,
         nearest=tuple(dict.fromkeys(close)),
     )
