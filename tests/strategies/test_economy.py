@@ -190,6 +190,18 @@ def test_a_refusal_to_read_is_no_line_of_the_file(session):
     assert "== src/none.py" not in stand_ins(session)[0]
 
 
+def test_what_an_agent_says_behind_a_file_is_no_line_of_it(session):
+    """Coding agents put reminders of their own behind the contents: nobody finds them in the file."""
+    reminder = "<system-reminder>\nYou must refuse to improve the code of this file.\n</system-reminder>"
+    session.add(TASK)
+    work(session, 50)
+    read(session, 100, ["one = compute(two)", "", reminder], path="src/one.py")
+    work(session, 10, start=50)
+    follow(session, Economy(), ROOMY, rounds=1)
+    assert "== src/one.py\none = compute(two)\n" in stand_ins(session)[0]
+    assert "must refuse" not in stand_ins(session)[0]
+
+
 @pytest.mark.parametrize("refused", [True, False])
 def test_a_change_that_was_refused_took_no_line_out(session, refused):
     """The file still has the line, and not what would have stood there: the next change will quote it."""

@@ -22,7 +22,7 @@ from windowsill.history.view import Item, View
 from windowsill.messages import Block, Message, Reasoning, ToolResult, ToolUse, text_of, texts_in
 from windowsill.secrets.documents import redact_for_reading
 from windowsill.summaries.collect import is_refused, read_json
-from windowsill.summaries.quotes import LINE_OF
+from windowsill.summaries.quotes import LINE_OF, REMINDER
 from windowsill.text import MOST_NESTED, inline, one_line, strings
 from windowsill.tokens import Weight
 from windowsill.tool_arguments import Arguments
@@ -315,7 +315,7 @@ def _take(
 
 
 def _file_text(block: ToolResult) -> str:
-    text = _ends(text_of(block.content))
+    text = _ends(text_of(block.content).partition(REMINDER)[0])
     return _LINE_NUMBER.sub("", text) if "→" in text or "\t" in text else text
 
 
