@@ -54,6 +54,7 @@ def test_parts_are_searched_like_lines(content: bytes, pattern: str, first: int)
 
 LINES = st.lists(st.sampled_from(["a", "B", "ab", "Ä", "ß", "漢", "😀", " ", ".", "\n", "\r\n", "c" * 9])).map("".join)
 EXPRESSIONS = ["a", "AB", "ä", "漢.", "😀$", "^a", "b$", "^$", "[^a]b", "c{9}", "(a|ä)+ ", "x*$", r"\."]
+EXPRESSIONS += ["c" * 9, "ab" + "c" * 9]
 
 
 @given(
