@@ -36,9 +36,18 @@ def test_over_time_shows_calls_folds_and_cost(page: Page, place: Path) -> None:
     assert page.find("canvas")
     page.see("saved")
     with Session.open("mend-flaky-refunds", store=str(place)) as session:
-        last = session.calls[-1].id
+        last, count = session.calls[-1].id, len(session.calls)
     page.click("link", last)
-    page.see(f"Call {last}")
+    page.see(f"Call {count} of {count}, {last}")
+
+
+def test_a_call_is_found_by_its_number(page: Page, place: Path) -> None:
+    """As the chart counts: "what did the model see at call 7" is one field away."""
+    with Session.open("mend-flaky-refunds", store=str(place)) as session:
+        seventh, count = session.calls[6].id, len(session.calls)
+    page.go(f"{S}/call")
+    page.type("Number of a call", "7")
+    page.see(f"Call 7 of {count}, {seventh}")
 
 
 def test_a_call_shows_the_exact_request_and_what_changed(page: Page, place: Path) -> None:

@@ -353,6 +353,12 @@ def test_an_option_that_cannot_be_is_refused(agent, options, words):
     assert agent.server.seen == []
 
 
+def test_the_folder_of_a_queued_run_is_one_of_the_workers_machine(agent):
+    """Only who works there can tell whether it exists."""
+    assert "'/nowhere' does not exist" in agent.run("--folder", "/nowhere").err
+    assert "share a PostgreSQL database" in agent.run("--folder", "/nowhere", "--queue").err
+
+
 def test_a_limit_is_named_as_the_option_that_raises_it(agent):
     """A pause says how to go on; a run without a call has cost nothing."""
     agent.begins(Answer(calls=(call("list_files"), call("list_files", path="."))))

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from windowsill.state.policies import Approval, Approve
     from windowsill.store import Store
 
+FOLDER = "Work here; with --queue, a folder of the worker's machine."
 SYSTEM = """You work on the files of one folder. Read before you change anything, change as little as the task needs, \
 check what you did by running it where that is possible, and say briefly what you did."""
 
@@ -66,7 +67,7 @@ ASKED = ("delete", "execute", "deploy")
 )
 @click.option("--tools", "kits", default="files,shell", show_default=True, help="Any of files, shell, fetch.")
 @click.option("--mcp", "servers", metavar="S", multiple=True, help="An MCP server: its command or its address.")
-@click.option("--folder", default=".", type=click.Path(exists=True, file_okay=False, path_type=Path), help="Work here.")
+@click.option("--folder", default=".", type=click.Path(file_okay=False, path_type=Path), help=FOLDER)
 @click.option(
     "--session", "name", metavar="NAME", shell_complete=complete_sessions, help="Begin or resume this session."
 )
@@ -108,6 +109,8 @@ def agent(  # noqa: PLR0913 - the options of the command
     if detach and not queue:
         raise click.UsageError("--detach needs --queue: nothing else goes on without this command.")
     root = folder.resolve()
+    if not queue and not root.is_dir():
+        raise click.BadParameter(f"Directory '{folder}' does not exist.", param_hint="'--folder'")
     id = name or f"agent {root}"
     if name is not None and task is None and not queue:
         # Opening it would make it, and leave an empty session under a mistyped name.

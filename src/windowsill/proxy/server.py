@@ -647,6 +647,8 @@ async def serve(
     check_token(host, token)
     # It logs whole addresses, and Gemini's may hold a key.
     logging.getLogger("httpx2").setLevel(logging.WARNING)
+    # An answer that broke off is told in our own words.
+    logging.getLogger("uvicorn.error").addFilter(lambda record: "returned without completing" not in record.msg)
     if port < 0:
         raise SettingError("port", port, "0 or more")
     for name, url in (upstreams or {}).items():
