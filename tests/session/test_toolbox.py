@@ -253,3 +253,17 @@ def test_a_ref_may_be_written_as_the_conversation_shows_it():
     session = opened()
     for written in ("ref=o3", " o3 ", '"o3"', "ref_id=o3"):
         assert session.tools.tool_output_cache(written, limit=1).startswith("     1\t0001: value_1")
+
+
+def test_a_fold_inside_another_is_not_told_again():
+    """The outer one hides what the inner one hid: counted twice, more would seem to be gone."""
+    session = opened(strategy="condense")
+    session.add("the task")
+    for number in range(40):
+        session.add({"role": "assistant", "content": f"step {number} " + "word " * 200})
+        session.add(f"go on {number}")
+        session.compose_sync()
+    inner = [fold.id for fold in session.folds if fold.active and fold.inside]
+    told = session.tools.context_status()
+    assert inner
+    assert [id for id in inner if f"- {id}:" in told] == []

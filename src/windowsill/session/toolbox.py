@@ -153,7 +153,7 @@ def status(session: Session) -> str:
     used, limit = session.composer.fill
     view = session.view
     hidden = sum(item.hides for item in view.items if item.fold)
-    folds = [fold for fold in session.folds if fold.active]
+    folds = [fold for fold in session.folds if fold.active and not fold.inside]
     lines = [
         f"{used:,} of {limit:,} tokens are used ({used / limit:.0%}); the window has {session.model.window:,}.",
         f"{sum(not item.fold for item in view.items):,} messages are in view, {hidden:,} are folded away.",
