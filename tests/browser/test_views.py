@@ -8,6 +8,7 @@ import pytest
 from support.browser import Page
 from support.sample_session import TASK
 from windowsill import Session
+from windowsill.cli.session_ids import entry_ids
 
 pytestmark = pytest.mark.end_to_end
 S = "s/mend-flaky-refunds"
@@ -36,7 +37,7 @@ def test_over_time_shows_calls_folds_and_cost(page: Page, place: Path) -> None:
     assert page.find("canvas")
     page.see("saved")
     with Session.open("mend-flaky-refunds", store=str(place)) as session:
-        last, count = session.calls[-1].id, len(session.calls)
+        last, count = session.calls[-1].id, len(entry_ids(session, ("call",)))
     page.click("link", last)
     page.see(f"Call {count} of {count}, {last}")
 
@@ -44,10 +45,10 @@ def test_over_time_shows_calls_folds_and_cost(page: Page, place: Path) -> None:
 def test_a_call_is_found_by_its_number(page: Page, place: Path) -> None:
     """As the chart counts: "what did the model see at call 7" is one field away."""
     with Session.open("mend-flaky-refunds", store=str(place)) as session:
-        seventh, count = session.calls[6].id, len(session.calls)
+        listed = entry_ids(session, ("call",))
     page.go(f"{S}/call")
     page.type("Number of a call", "7")
-    page.see(f"Call 7 of {count}, {seventh}")
+    page.see(f"Call 7 of {len(listed)}, {listed[6]}")
 
 
 def test_a_call_shows_the_exact_request_and_what_changed(page: Page, place: Path) -> None:
