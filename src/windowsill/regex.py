@@ -1,4 +1,7 @@
-"""Regular expressions that take linear time whatever the pattern and the text: RE2, on bytes, loaded on use."""
+"""Regular expressions that take linear time whatever the pattern and the text: RE2, on bytes, loaded on use.
+
+Not for a thread that a program does not wait for: one that ends while it is inside RE2 is aborted.
+"""
 
 from __future__ import annotations
 

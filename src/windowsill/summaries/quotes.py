@@ -19,7 +19,6 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 
 from windowsill.models.catalog import load_table
-from windowsill.regex import Pattern, compile_text
 from windowsill.summaries.digest import CHARACTERS, Excerpt, Name, Quote, Sentence
 from windowsill.summaries.tool_calls import Edit
 
@@ -384,8 +383,6 @@ def is_question(sentence: str) -> bool:
 def find_quotes(sentences: Sequence[str], kind: str, id: str) -> list[Quote]:
     """Quote the sentences that hold a cue of this kind."""
     lowered = "\n".join(sentences).lower()
-    if not _has_cue(kind, lowered):
-        return []
     return [Quote(text=sentences[place], id=id) for place in _lines_with(_cues(kind, lowered), lowered)]
 
 
@@ -404,14 +401,8 @@ def _lines_with(expression: re.Pattern[str], text: str) -> list[int]:
 
 def has_cue(text: str, kind: str) -> bool:
     """Tell whether a cue of this kind stands anywhere in a text: faster than splitting it into sentences."""
-    return _has_cue(kind, text.lower())
-
-
-def _has_cue(kind: str, lowered: str) -> bool:
-    if not lowered.isascii():
-        return _cues(kind, lowered).search(lowered) is not None
-    # Most texts have none, and RE2 says so several times as fast.
-    return _fast_expression(kind).search(lowered.encode(), 0, len(lowered)) is not None
+    lowered = text.lower()
+    return _cues(kind, lowered).search(lowered) is not None
 
 
 def pick_telling(messages: Sequence[tuple[str, list[str]]], most: int) -> list[Sentence]:
@@ -470,11 +461,6 @@ def _expression(kind: str, *, ascii: bool) -> re.Pattern[str]:
     if ascii:
         return re.compile(whole, re.ASCII)
     return re.compile(f"{whole}|{_by_letter([word for word in words if not word.isascii()])}")
-
-
-@functools.cache
-def _fast_expression(kind: str) -> Pattern:
-    return compile_text(_expression(kind, ascii=True).pattern, ascii_only=True)
 
 
 def _by_letter(words: list[str]) -> str:
