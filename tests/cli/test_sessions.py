@@ -44,6 +44,14 @@ def test_list_names_each_session(place):
     assert sessions("list", "--json", place=place).json[0]["id"] == "s"
 
 
+def test_a_request_is_found_by_its_number(place):
+    """Counted from the first, as the inspector counts."""
+    with Session.open("s", store=place) as made:
+        third = made.request(made.calls[2].id)
+    assert sessions("request", "s", "3", place=place).out.strip() == third.decode()
+    assert "has no call '4000'" in sessions("request", "s", "4000", place=place).err
+
+
 def test_sessions_alone_lists(place, monkeypatch):
     """Without a command, `windowsill sessions` is the list of the default place."""
     monkeypatch.setenv("WINDOWSILL_HOME", str(place))

@@ -38,8 +38,9 @@ def test_a_call_is_found_by_its_number(store):
         found = calls.call(each, "7")
         assert (found["id"], found["number"], found["calls"]) == (listed[6], 7, len(listed))
         assert calls.call(each, listed[-1])["number"] == len(listed)
-        with pytest.raises(NotFoundError, match="there is no call 25; the session has 24"):
-            calls.call(each, "25")
+        for number in ("0", "25", "9" * 5_000):
+            with pytest.raises(NotFoundError, match=f"there is no call {number}; the session has 24"):
+                calls.call(each, number)
 
 
 @pytest.mark.parametrize("chunk", [1, 3, 7, 1_000])

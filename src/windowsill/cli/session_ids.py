@@ -56,10 +56,7 @@ def open_store_at(place: str | None, *, create: bool = False) -> Iterator[Store]
 
 @contextmanager
 def open_session(place: str | None, id: str, *, files: str | None = None) -> Iterator[Session]:
-    """Open a session that exists, by its id or a unique beginning.
-
-    A call may also be given by its number, counted from the first.
-    """
+    """Open a session that exists, by its id or a unique beginning."""
     from windowsill.session import Session
 
     with open_store_at(place) as store:
@@ -81,12 +78,15 @@ def find_session(store: Store, typed: str) -> SessionInfo:
 
 
 def find_entry(session: Session, typed: str, *kinds: Kind) -> str:
-    """Return the id of an entry of these kinds (of any kind if none is named), by its id or a unique beginning."""
+    """Return the id of an entry of these kinds (of any kind if none is named), by its id or a unique beginning.
+
+    A call is found by its number too, counted from the first of all branches.
+    """
     entry = session.journal.store.find(session.id, typed)
     if entry is not None and (not kinds or entry.kind in kinds):
         return typed
     known = entry_ids(session, kinds)
-    if kinds == ("call",) and typed.isdecimal() and 0 < int(typed) <= len(known):
+    if kinds == ("call",) and typed in map(str, range(1, len(known) + 1)):
         return known[int(typed) - 1]
     found = [id for id in known if id.startswith(typed)]
     what = kinds[0] if kinds else "entry"

@@ -142,7 +142,8 @@ def _numbered(opened: OpenSession, number: str) -> str:
     ledger.catch_up(opened.version)
     while not ledger.complete:
         ledger.reach(calls=len(ledger.calls) + 1)
-    found = ledger.calls[int(number) - 1].id if 0 < int(number) <= len(ledger.calls) else None
+    wanted = int(number[:18])  # More digits than any count has.
+    found = ledger.calls[wanted - 1].id if 0 < wanted <= len(ledger.calls) else None
     if found is None:
         raise NotFoundError(f"there is no call {number}", remedy=f"the session has {len(ledger.calls):,}")
     return found
