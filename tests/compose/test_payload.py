@@ -102,6 +102,21 @@ def test_stable_is_what_the_request_before_began_with():
     assert second.body(cache=False).startswith(first.body(cache=False)[:-2])
 
 
+@pytest.mark.parametrize(
+    ("field", "one", "other", "same"),
+    [("max_tokens", 500, 900, True), ("stream", True, False, True), ("tool_choice", "auto", "none", False)],
+)
+def test_a_field_that_no_cache_looks_at_leaves_everything_stable(field, one, other, same):
+    """A limit of the answer or a stream is not what the model reads; a choice of tools is."""
+    session = opened()
+    talk(session, 5)
+    first = session.compose_sync(system="mend it", params={field: one})
+    session.add({"role": "assistant", "content": "done"})
+    session.add({"role": "user", "content": "thanks"})
+    stable = session.compose_sync(system="mend it", params={field: other}).report.stable
+    assert stable == pytest.approx(first.tokens if same else 0, abs=2)
+
+
 def test_another_system_prompt_leaves_nothing_stable():
     """It stands at the start: a cache has nothing to serve after it."""
     session = opened()

@@ -116,6 +116,14 @@ def first_difference(before: RequestParts, after: RequestParts) -> str:
     return f"the definition of tool {changed.name!r} changes" if changed is not None else "the system prompt changes"
 
 
+def _begin_alike(one: RequestParts, other: RequestParts) -> bool:
+    """Tell whether a prompt cache takes two requests for the same before their messages."""
+    if one.ids == other.ids:
+        return True
+    cached = [{k: bytes(v) for k, v in parts.rest.items() if k not in providers.UNCACHED} for parts in (one, other)]
+    return all(one.ids.get(part) == other.ids.get(part) for part in ("system", "tools")) and cached[0] == cached[1]
+
+
 MOST_CHANGES = 3
 """Requests in a row that begin anew before it is told: a new phase or another tool is no mistake."""
 
@@ -139,7 +147,7 @@ class RequestBefore:
 
     def common_start(self, spec: RequestSpec, rendered: Rendered) -> tuple[int, int]:
         """Count the messages, and the tokens, at the start that equal the request before."""
-        if self._before is None or self._before[1].ids != spec.parts.ids:
+        if self._before is None or not _begin_alike(self._before[1], spec.parts):
             # The system prompt and the tools stand at the start: after other ones nothing is the same.
             return 0, 0
         before = self._before[0]

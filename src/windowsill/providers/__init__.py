@@ -38,7 +38,7 @@ from windowsill.providers.read import (
     read_tools,
     read_usage,
 )
-from windowsill.providers.request_fields import answer_limit, settings_of, shared_fields, with_schema
+from windowsill.providers.request_fields import UNCACHED, answer_limit, settings_of, shared_fields, with_schema
 from windowsill.providers.wire import any_decoder, decode, encode, to_bytes
 from windowsill.tokens import Calibration, Scale, counter, framing, image_rule
 
@@ -46,6 +46,7 @@ __all__ = [
     "ALIASES",
     "DIALECTS",
     "LINKERS",
+    "UNCACHED",
     "Added",
     "Api",
     "Format",

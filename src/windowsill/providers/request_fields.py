@@ -30,6 +30,12 @@ LIMITS = sorted(
 )
 """Names of the limit of an answer in a body; where several are stated, the first counts."""
 
+UNCACHED = frozenset({
+    *SAMPLING, *LIMITS, "stream", "stream_options", "stop", "stop_sequences", "n", "seed", "logprobs", "top_logprobs",
+    "frequency_penalty", "presence_penalty", "logit_bias", "metadata", "user", "store", "service_tier", "include",
+})  # fmt: skip
+"""Fields that change an answer but not what the model reads: a prompt cache serves requests that differ in them."""
+
 MODES = {"AUTO": "auto", "VALIDATED": "auto", "ANY": "required", "NONE": "none"}
 """Gemini's words for whether the model may call, and OpenAI's; Anthropic says `any` for `required`."""
 

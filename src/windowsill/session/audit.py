@@ -227,7 +227,6 @@ def explain(
     if not on_path(path, message.seq):
         why = "it was added later" if message.seq > head else "it is on a branch that was left by a rewind"
         return Explanation(message=message_id, visible=False, why=why, call=call_id)
-    covering = _covering(journal, path, message.seq)
     item = view.cover(message.seq)
     if item is not None and not item.fold:
         if item.cuts:
@@ -239,8 +238,9 @@ def explain(
         else:
             decided = "" if call_id is not None else waiting()
             why = f"no fold hides it: {decided}" if decided else "no fold hides it"
-        cuts = tuple(covering) if item.cuts else ()
+        cuts = tuple(_covering(journal, path, message.seq)) if item.cuts else ()
         return Explanation(message=message_id, visible=True, why=why, folds=cuts, call=call_id)
+    covering = _covering(journal, path, message.seq)
     outer = covering[0]
     more = len(covering) - 1
     inner = f"; inside it {'is 1 earlier fold' if more == 1 else f'are {more} earlier folds'}" if more else ""
