@@ -350,11 +350,10 @@ def _regions(path: str, tool: str, at: int, text: str) -> list[Region]:
     # Without a path only numbers that grow are those of lines: others are hours, or the beginning of a date.
     grow = bool(path) and all(int(one[2]) < int(other[2]) for one, other in itertools.pairwise(sample))
     if 2 * len(sample) > len(first) and (named or grow):
+        matches = itertools.chain(first, map(_FOUND_LINE.match, lines[len(first) :]))
         shown = [
             (match[1] or "", match[3]) if match and (match[1] or not named) else ("", line)
-            for line, match in zip(
-                lines, itertools.chain(first, map(_FOUND_LINE.match, lines[len(first) :])), strict=True
-            )
+            for line, match in zip(lines, matches, strict=True)
         ]
         groups = (
             (source, [line for _, line in group]) for source, group in itertools.groupby(shown, lambda one: one[0])
