@@ -37,9 +37,11 @@ def _measure(name, text, sizes, *, counted=True) -> None:
     for size in sizes:
         part = text[:size]
         looking = counting = float("inf")
-        for _ in range(ROUNDS):  # in turns, so that a busy machine slows both
+        for number in range(ROUNDS):  # in turns, so that a busy machine slows both
             looking = min(looking, best_of(1, lambda part=part: redact(part)))
-            counting = min(counting, best_of(1, lambda part=part: count(part))) if counted else counting
+            # Another text each time: the counts of the last few are remembered.
+            other = f"{number}{part}"
+            counting = min(counting, best_of(1, lambda other=other: count(other))) if counted else counting
         each = looking / len(part)
         first = first or each
         if counted:
