@@ -8,12 +8,13 @@ import subprocess
 import sys
 import tempfile
 import threading
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from support.stores import chain, child_env, everything, grow, is_chain
-from windowsill.errors import DamagedError, StoreError
+from windowsill.errors import DamagedError, NotFoundError, StoreError
 from windowsill.store.sqlite import SQLiteStore
 
 pytestmark = pytest.mark.integration
@@ -268,6 +269,20 @@ def test_the_check_of_a_broken_file_does_not_fail(store: SQLiteStore):
     broken = SQLiteStore(store.path)
     assert broken.check() != []
     broken.close()
+
+
+def test_a_deleted_session_is_not_appended_to_under_the_key_that_another_has_now(store: SQLiteStore):
+    """A store remembers the keys of sessions, and a new session gets that of the last one, which was deleted."""
+    one, two, three = chain(3)
+    store.create("gone", at=1.0)
+    store.append("gone", 0, [one, two])
+    with closing(SQLiteStore(store.path)) as other:
+        other.delete("gone")
+        other.create("new", at=1.0)
+        other.append("new", 0, [one, two])
+        with pytest.raises(NotFoundError, match="'gone'"):
+            store.append("gone", 2, [three])
+        assert [entry.seq for entry in other.read("new", 1, 9)] == [1, 2]
 
 
 @pytest.mark.parametrize("what", ["removed", "replaced"])

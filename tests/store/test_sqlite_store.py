@@ -50,7 +50,8 @@ def test_the_cost_of_a_call_does_not_grow(tmp_path: Path, name: str):
 
 
 @pytest.mark.parametrize(
-    ("statement", "values"), [("journal_end", 1), ("insert_entry", 9), ("move_tip", 5), ("insert_body", 3)]
+    ("statement", "values"),
+    [("journal_end", 1), ("insert_entry", 9), ("put_tip", 5), ("move_tip", 7), ("insert_body", 3)],
 )
 def test_an_append_makes_no_table_on_the_way(tmp_path: Path, statement: str, values: int):
     """No statement of an append has SQLite make a table for its own use, which takes longer than the row."""

@@ -63,10 +63,6 @@ _LONG = 150
 _SHORT = 600
 """Bytes up to which a small window, which takes no time to make, holds a meta with its dictionary."""
 
-_MIDDLE = 14_000
-"""Bytes up to which half the widest window holds data with its dictionary. What packs it is made for each message, in
-memory that is cold after the disk was waited for: less of it takes less time."""
-
 _LARGE = 65_536
 """Bytes from which speed counts more than a few percent of room."""
 
@@ -326,15 +322,13 @@ def _packed(data: bytes, *, meta: bool = False) -> bytes:
     size = len(data)
     if size < _TINY:
         return _plain(data)
-    level, bits, memory = 6, -zlib.MAX_WBITS, zlib.DEF_MEM_LEVEL
-    if meta and size < _SHORT:
-        bits, memory = -11, 3
-    elif size < _MIDDLE:
-        bits, memory = bits + 1, 7
-    elif size > _LARGE:
-        level = 1
     form, words = (_META, _META_DICTIONARY) if meta else (_DEFLATED, _DICTIONARY)
-    packer = zlib.compressobj(level, zlib.DEFLATED, bits, memory, zlib.Z_DEFAULT_STRATEGY, words)
+    # Made for each message, in memory that is cold after the disk was waited for: as little of it as holds the data.
+    bits = min((size + len(words)).bit_length(), zlib.MAX_WBITS)
+    memory = zlib.DEF_MEM_LEVEL - (bits < zlib.MAX_WBITS)
+    if meta and size < _SHORT:
+        bits, memory = 11, 3
+    packer = zlib.compressobj(1 if size > _LARGE else 6, zlib.DEFLATED, -bits, memory, zlib.Z_DEFAULT_STRATEGY, words)
     packed = form + packer.compress(data) + packer.flush()
     return packed if len(packed) < size else _plain(data)
 

@@ -79,6 +79,9 @@ LARGE_BLOB = 65_536
 BOOT = Path("/proc/sys/kernel/random/boot_id")
 """Names the start of the machine since which its steady clock counts."""
 
+MOST_KEYS = 1_000
+"""Sessions whose keys are remembered."""
+
 SHORT = 1_000
 """Entries that are walked faster than an index over all entries of a session is compared with them."""
 
@@ -94,6 +97,8 @@ class SQLiteStore:
         self._packing = Packing()
         with closed_on_error(self):
             self._packing = packing_of(self, str(self.path))
+        self._keys: dict[str, int] = {}
+        """Keys of sessions that were appended to: the database tells whether they still are."""
         self._compared: set[tuple[str, str]] = set()
         """Indexes, with the sessions whose entries were compared with them."""
 
@@ -154,15 +159,7 @@ class SQLiteStore:
             check_extras(session, version + len(entries), views, files)
             views, files = self._packing.pack_views(session, views), self._packing.pack_blobs(session, files)
         with self._connections.writing() as db:
-            row = db.execute(self._sql["journal_end"], (session,)).fetchone()
-            if row is None:
-                raise no_session(session)
-            key, found, encrypted = row
-            if found != version:
-                raise ConflictError(session, version, found)
-            if encrypted and self._packing.key is None:
-                what, remedy = SINCE_ENCRYPTED
-                raise StoreError(f"{self.path}: {what}", remedy=remedy, path=self.path)
+            key = self._move_tip(db, session, version, entries)
             if entries:
                 self._insert(db, session, key, entries, packed)
             if views:
@@ -360,6 +357,35 @@ class SQLiteStore:
             raise no_session(session)
         return int(row[0])
 
+    def _move_tip(self, db: sqlite3.Connection, session: str, version: int, entries: Sequence[Entry]) -> int:
+        """Move the end of a session to the last of these entries; return the session's key.
+
+        Of a session that was appended to before, the tip alone tells where it ends: no journal is looked at.
+        """
+        jumps = rare = 0
+        for entry in entries:
+            jumps += entry.parent != entry.seq - 1
+            rare += entry.kind not in COMMON
+        tip = (entries[-1].seq, entries[-1].hash, jumps, rare) if entries else ()
+        key = self._keys.get(session)
+        if key is not None and tip and db.execute(self._sql["move_tip"], (*tip, key, version, session)).rowcount:
+            return key
+        row = db.execute(self._sql["journal_end"], (session,)).fetchone()
+        if row is None:
+            raise no_session(session)
+        key, found, encrypted = row
+        if found != version:
+            raise ConflictError(session, version, found)
+        if encrypted and self._packing.key is None:
+            what, remedy = SINCE_ENCRYPTED
+            raise StoreError(f"{self.path}: {what}", remedy=remedy, path=self.path)
+        if tip:
+            db.execute(self._sql["put_tip"], (key, *tip))
+            if len(self._keys) > MOST_KEYS:
+                self._keys.clear()
+            self._keys[session] = key
+        return int(key)
+
     def _insert(
         self,
         db: sqlite3.Connection,
@@ -368,13 +394,11 @@ class SQLiteStore:
         entries: Sequence[Entry],
         packed: Sequence[tuple[bytes, bytes]],
     ) -> None:
-        rows, bodies, jumps, rare = [], [], 0, 0
+        rows, bodies = [], []
         for e, (meta, body) in zip(entries, packed, strict=True):
             rows.append((key, e.seq, e.parent, e.kind, e.id, e.at, meta, e.hash, e.body_hash))
             if body:
                 bodies.append((key, e.seq, body))
-            jumps += e.parent != e.seq - 1
-            rare += e.kind not in COMMON
         try:
             db.executemany(self._sql["insert_entry"], rows)
         except sqlite3.IntegrityError:
@@ -383,7 +407,6 @@ class SQLiteStore:
             if taken is None:
                 raise
             raise duplicate(session, taken[0]) from None
-        db.execute(self._sql["move_tip"], (key, entries[-1].seq, entries[-1].hash, jumps, rare))
         db.executemany(self._sql["insert_body"], bodies)
 
     def _compare_index(self, which: str, session: str) -> None:

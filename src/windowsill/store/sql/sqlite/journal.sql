@@ -16,6 +16,11 @@ INSERT INTO entry (session, seq, parent, kind, id, at, meta, hash, body_hash) VA
 INSERT INTO body (key, data) VALUES ((?1 << 32) | ?2, ?3);
 
 -- name: move_tip
+-- A key may be given to another session when its own is deleted.
+UPDATE tip SET seq = ?1, hash = ?2, jumps = jumps + ?3, rare = rare + ?4
+WHERE session = ?5 AND seq = ?6 AND EXISTS (SELECT 1 FROM session AS s WHERE s.key = ?5 AND s.id = ?7);
+
+-- name: put_tip
 INSERT INTO tip (session, seq, hash, jumps, rare) VALUES (?, ?, ?, ?, ?)
 ON CONFLICT (session) DO UPDATE
 SET seq = excluded.seq, hash = excluded.hash, jumps = jumps + excluded.jumps, rare = rare + excluded.rare;
