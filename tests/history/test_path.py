@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from windowsill.errors import DamagedError
 from windowsill.history.entries import on_path, path_to, within
 
 pytestmark = pytest.mark.unit
@@ -27,6 +28,13 @@ def test_the_abandoned_branch_still_has_its_own_path():
 def test_nothing_is_on_the_way_to_the_root():
     """The root itself has no entries."""
     assert path_to(0, [(6, 3)]) == []
+
+
+@pytest.mark.parametrize("parent", [6, 7, 300, -1])
+def test_an_entry_that_follows_itself_or_a_later_one_is_damaged(parent):
+    """Its path would have no end, and would fill the memory."""
+    with pytest.raises(DamagedError, match=f"6 is said to follow {parent}"):
+        path_to(8, [(6, parent)])
 
 
 @st.composite

@@ -123,12 +123,20 @@ Range: TypeAlias = tuple[int, int]
 
 
 def path_to(head: int, jumps: Sequence[tuple[int, int]]) -> list[Range]:
-    """Return the path to `head`, oldest first; `jumps` are the entries whose parent is not the one before."""
+    """Return the path to `head`, oldest first; `jumps` are the entries whose parent is not the one before.
+
+    An entry that is said to follow itself or a later one is a `DamagedError`: its path would have no end.
+    """
     starts = [seq for seq, _ in jumps]
     ranges: list[Range] = []
     while head != ROOT:
         index = bisect_right(starts, head) - 1
         first, before = jumps[index] if index >= 0 else (ROOT + 1, ROOT)
+        if not ROOT <= before < first:
+            raise DamagedError(
+                f"an entry of the journal is damaged: {first} is said to follow {before}",
+                remedy="`windowsill sessions verify` says more; restore a backup",
+            )
         ranges.append((first, head))
         head = before
     return ranges[::-1]
