@@ -3,17 +3,17 @@
 import json
 import os
 import re
-import socket
 import subprocess
 import sys
 import threading
+import time
 from contextlib import closing
 
 import httpx2
 import pytest
 
 from support.cli_calls import call
-from support.proxies import body, proxied, say, upstream
+from support.proxies import body, break_off, proxied, say, upstream
 from windowsill import InputError, Session, open_store
 from windowsill.proxy import launch as launch_module
 from windowsill.proxy.launch import AGENTS, ANY, check_health
@@ -348,21 +348,14 @@ def test_a_proxy_that_is_stopped_lets_answers_end(tmp_path):
 
 def test_an_answer_that_breaks_off_is_told_in_one_line(tmp_path):
     """By the proxy: what its web server thinks of it is no news to anybody."""
-
-    def answer(handler, _):
-        handler.send_response(200)
-        handler.send_header("Transfer-Encoding", "chunked")
-        handler.end_headers()
-        handler.wfile.write(b"3\r\n: x\r\n")
-        handler.connection.shutdown(socket.SHUT_RDWR)
-
     log = tmp_path / "log"
-    with upstream(answer) as (url, _), log.open("w") as file:
+    with upstream(break_off) as (url, _), log.open("w") as file:
         options = ("--port", "0", "--store", str(tmp_path), "--upstream", f"anthropic={url}")
         running = subprocess.Popen([sys.executable, "-m", "windowsill", "proxy", *options], stderr=file)
         try:
             while log.read_text().count("\n") < 2:
                 assert running.poll() is None
+                time.sleep(0.05)
             asked = body("Hello", stream=True)
             with pytest.raises(httpx2.RemoteProtocolError):
                 httpx2.post(f"{log.read_text().split()[0]}/v1/messages", json=asked, timeout=60)

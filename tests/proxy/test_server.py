@@ -16,7 +16,7 @@ import zstandard
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
-from support.proxies import LONG, MODEL, body, health, post, proxied, say, streamed, talk, upstream
+from support.proxies import LONG, MODEL, body, break_off, health, post, proxied, say, streamed, talk, upstream
 from support.wrapped_clients import Anthropic, Chat, Gemini, Responses
 from windowsill import Session
 from windowsill.cli.proxy import session_settings
@@ -386,16 +386,8 @@ def test_a_torn_stream_is_kept_as_far_as_it_came(proxy, provider):
 
 def test_a_connection_that_breaks_is_one_line_of_the_log(tmp_path, caplog):
     """The client sees that the end is missing, and nobody reads a traceback for what a provider did."""
-
-    def answer(handler, _):
-        handler.send_response(200)
-        handler.send_header("Transfer-Encoding", "chunked")
-        handler.end_headers()
-        handler.wfile.write(b"3\r\n: x\r\n")
-        handler.connection.shutdown(socket.SHUT_RDWR)
-
     with (
-        upstream(answer) as (url, _),
+        upstream(break_off) as (url, _),
         proxied(tmp_path, url) as proxy,
         pytest.raises(httpx2.RemoteProtocolError),
         streamed(proxy) as response,

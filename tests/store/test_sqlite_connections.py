@@ -295,7 +295,7 @@ def test_a_write_to_a_file_that_is_gone_is_not_acknowledged(store: SQLiteStore, 
         each.unlink()
     if what == "replaced":
         other.rename(store.path)
-    with pytest.raises(StoreError, match="was removed or replaced while it was open: nothing was written"):
+    with pytest.raises(StoreError, match="was removed or replaced while it was open: what was written is not kept"):
         grow(store, 1, name="after")
 
 

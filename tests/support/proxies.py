@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -81,6 +82,15 @@ def proxied(place: Path, upstream: str, **settings: Any) -> Iterator[Running]:
         server.should_exit = True
         thread.join(60)
         store.close()
+
+
+def break_off(handler: BaseHTTPRequestHandler, _: bytes) -> None:
+    """Begin a streamed answer, and cut the connection."""
+    handler.send_response(200)
+    handler.send_header("Transfer-Encoding", "chunked")
+    handler.end_headers()
+    handler.wfile.write(b"3\r\n: x\r\n")
+    handler.connection.shutdown(socket.SHUT_RDWR)
 
 
 @contextmanager

@@ -231,26 +231,23 @@ class Connections:
     def end(self, error: BaseException | None) -> None:
         """Commit the transaction, or roll it back after an error and raise what that means."""
         db = self._writer
-        # Before the disk is waited for, when it takes a third of the time.
-        gone = error is None and _file_at(self._name) != self._file
         try:
-            if error is None and not gone and db is not None:
+            if error is None and db is not None:
                 db.execute("COMMIT")
         except BaseException as failure:  # noqa: BLE001 - it is raised below
             error = failure
         try:
-            if error is not None or gone:
+            if error is not None:
                 with translated(self.path):
                     if db is not None and db.in_transaction:
                         db.execute("ROLLBACK")
-                    if error is not None:
-                        raise error
+                    raise error
         finally:
             self._writing_thread = None
-        if gone:
+        if _file_at(self._name) != self._file:
             self._close_idle()
             raise StoreError(
-                f"{self.path} was removed or replaced while it was open: nothing was written",
+                f"{self.path} was removed or replaced while it was open: what was written is not kept",
                 remedy="put it back if it was moved, open the store again, and write again",
                 path=self.path,
             )
