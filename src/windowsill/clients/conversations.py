@@ -104,8 +104,9 @@ class Conversations:
             if not self.resends:
                 raise
             log.warning("a request was not recorded, and is kept in memory alone: %s", error)
-            self._spare = self._spare or self._in_memory()
-            return self._spare.resume(request, body, model)
+            # Held here: another thread may find the store at work again meanwhile.
+            spare = self._spare = self._spare or self._in_memory()
+            return spare.resume(request, body, model)
         self._spare = None
         return found
 

@@ -24,7 +24,7 @@ from windowsill.models.prices import prices
 from windowsill.providers import converse
 from windowsill.strategies import Strategy
 from windowsill.summaries import Shared
-from windowsill.text import common_start, printable_line
+from windowsill.text import common_start, count_of, printable_line
 from windowsill.tokens import Scale, Weight
 
 SHOWN = 20
@@ -353,10 +353,11 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     def __str__(self) -> str:
         """Say in a few lines what is in the request and what was done for it."""
         parts = ", ".join(f"{name} {tokens:,}" for name, tokens in self.parts.items() if tokens)
+        shown = count_of(self.messages, "message")
         lines = [
             f"{self.tokens:,} of {self.limit:,} tokens ({parts}); the window has {self.window:,}",
-            f"{self.messages} messages shown, {self.hidden} hidden; {self.stable:,} tokens begin as the last request",
-            *(f"fold {fold.id}: {fold.kind} by {fold.strategy}, {fold.messages} messages: {fold.reason}"
+            f"{shown} shown, {self.hidden:,} hidden; {count_of(self.stable, 'token')} as the last request began",
+            *(f"fold {fold.id}: {fold.kind} by {fold.strategy}, {count_of(fold.messages, 'message')}: {fold.reason}"
               for fold in self.folds),
             *(f"repair: {repair.what}" for repair in self.repairs),
             *(f"note: {note}" for note in self.notes),
