@@ -1,10 +1,11 @@
-"""Shorten and flatten text: the cuts and single lines that several rooms need."""
+"""Shorten and flatten text, and load tables of it: what several rooms need."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from functools import cache
 from itertools import takewhile
 from typing import Any
 
@@ -140,3 +141,12 @@ def table_cell(value: object) -> str:
             return f"{value:,}"
         case _:
             return str(value)
+
+
+@cache
+def load_table(package: str, name: str) -> dict[str, Any]:
+    """Load a table that comes with a package, once."""
+    import tomllib  # noqa: PLC0415  loaded on use: importing the package stays cheap
+    from importlib import resources  # noqa: PLC0415  as above
+
+    return tomllib.loads(resources.files(package).joinpath(name).read_text("utf-8"))

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 import msgspec
 
 from windowsill.errors import SettingError, UnknownModelError
+from windowsill.text import load_table
 
 Count: TypeAlias = Annotated[int, msgspec.Meta(gt=0)]
 Ratio: TypeAlias = Annotated[float, msgspec.Meta(ge=0.25, le=4.0)]
@@ -151,24 +152,15 @@ GENERIC = "generic"
 """The family of models that nobody knows: conservative ratios, no limits but the stated window."""
 
 
-@cache
-def load_table(name: str, package: str = "windowsill.models") -> dict[str, Any]:
-    """Load a table that comes with a package, once."""
-    import tomllib  # noqa: PLC0415  loaded on use: importing the package stays cheap
-    from importlib import resources  # noqa: PLC0415  as above
-
-    return tomllib.loads(resources.files(package).joinpath(name).read_text("utf-8"))
-
-
 def families() -> dict[str, Fields]:
     """Return what each family's models share."""
-    found: dict[str, Fields] = load_table("table.toml")["families"]
+    found: dict[str, Fields] = load_table("windowsill.models", "table.toml")["families"]
     return found
 
 
 def models() -> dict[str, Fields]:
     """Return what each model states itself, by its name."""
-    found: dict[str, Fields] = load_table("table.toml")["models"]
+    found: dict[str, Fields] = load_table("windowsill.models", "table.toml")["models"]
     return found
 
 
@@ -350,7 +342,7 @@ class _Forms(NamedTuple):
 
 @cache
 def _forms() -> _Forms:
-    table = load_table("overflow.toml")
+    table = load_table("windowsill.models", "overflow.toml")
     limits = (form.replace("N", _NUMBER).replace("#", r"\d[\d,_]*") for form in table["limits"])
     signs, other = (re.compile("|".join(table[name]), re.IGNORECASE) for name in ("signs", "other"))
     return _Forms(tuple(re.compile(form, re.IGNORECASE) for form in limits), signs, other)

@@ -9,8 +9,9 @@ import msgspec
 
 from windowsill import telemetry
 from windowsill.messages import Usage
-from windowsill.models.catalog import Model, PriceList, find_known, load_table
+from windowsill.models.catalog import Model, PriceList, find_known
 from windowsill.telemetry.spans import harmless
+from windowsill.text import load_table
 
 if TYPE_CHECKING:
     from genai_prices.types import ModelInfo, ModelPrice
@@ -73,7 +74,7 @@ def prices(model: Model) -> Prices:
 
 def relative_prices(model: Model) -> Prices:
     """Return the prices of a model where an input token is 1, from a table of our own: the price list loads slowly."""
-    ratios = load_table("price_ratios.toml").get(model.name, {})
+    ratios = load_table("windowsill.models", "price_ratios.toml").get(model.name, {})
     listed = model.prices or PriceList(**{"input": 1.0, "output": UNKNOWN_OUTPUT, **ratios})
     found = _prices(model, listed.input, listed.output, listed.cache_read, listed.cache_write)
     fresh = found.input or 1.0

@@ -7,17 +7,16 @@ from __future__ import annotations
 
 import base64
 import re
-import tomllib
 from collections import Counter
 from collections.abc import Callable, Container, Iterator, Sequence
 from functools import cache, lru_cache
-from importlib import resources
 from math import log2
 from typing import TypeAlias
 
 import msgspec
 
 from windowsill.regex import Match, Pattern, compile_text
+from windowsill.text import load_table
 
 Range: TypeAlias = tuple[int, int]
 
@@ -161,7 +160,7 @@ _CHECKS: dict[str, Callable[[str], bool]] = {
 @cache
 def formats() -> tuple[KeyFormat, ...]:
     """Read the table of documented formats."""
-    table = tomllib.loads(resources.files("windowsill.secrets").joinpath("formats.toml").read_text("utf-8"))
+    table = load_table("windowsill.secrets", "formats.toml")
     return tuple(row.completed() for row in msgspec.convert(table["formats"], list[KeyFormat]))
 
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal, TypeAlias, cast, get_args
 import msgspec
 
 from windowsill.errors import InputError, NotFoundError
-from windowsill.models.catalog import load_table
+from windowsill.text import load_table
 
 Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
 """A number from 0 to 1."""
@@ -640,7 +640,7 @@ class State(Part, frozen=True, kw_only=True):
     @staticmethod
     def coding_assistant() -> State:
         """Return the state of an assistant for code: its role, four policies, one hour and 100 tool calls."""
-        return State(system=msgspec.convert(load_table("coding_assistant.toml", "windowsill.state"), System))
+        return State(system=msgspec.convert(load_table("windowsill.state", "coding_assistant.toml"), System))
 
     def to_json(self) -> bytes:
         """Write the state as JSON, every field: a default of a later version must not change what was meant."""

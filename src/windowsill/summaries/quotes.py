@@ -18,9 +18,9 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
-from windowsill.models.catalog import load_table
 from windowsill.summaries.digest import CHARACTERS, Excerpt, Name, Quote, Sentence
 from windowsill.summaries.tool_calls import Edit
+from windowsill.text import load_table
 
 MOST_LINES = 60
 """Lines of one excerpt. Of a longer text, only the lines around definitions are kept."""
@@ -455,7 +455,7 @@ def _cues(kind: str, text: str) -> re.Pattern[str]:
 
 @functools.cache
 def _expression(kind: str, *, ascii: bool) -> re.Pattern[str]:
-    lists = load_table("words.toml", "windowsill.summaries")[kind]
+    lists = load_table("windowsill.summaries", "words.toml")[kind]
     words: list[str] = list(itertools.chain.from_iterable(lists.values()))
     whole = rf"\b(?:{_by_letter([word for word in words if word.isascii()])})\b"
     if ascii:

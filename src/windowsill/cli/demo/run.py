@@ -23,7 +23,6 @@ import windowsill
 from windowsill import providers
 from windowsill.compose.payload import FoldMade
 from windowsill.errors import InputError
-from windowsill.models.catalog import load_table
 from windowsill.replay.costs import CostSimulation
 from windowsill.replay.evidence import KeptEvidence
 from windowsill.replay.recordings import Recording
@@ -31,6 +30,7 @@ from windowsill.replay.report import Tally, share
 from windowsill.replay.walk import ModelCall, ReplayOptions, Walk
 from windowsill.session import Session
 from windowsill.store import Store, database_file, server_address
+from windowsill.text import load_table
 
 MODEL = "claude-sonnet-5"
 MAX_TOKENS = 1_024
@@ -45,7 +45,7 @@ LINES, MOST_LISTED, MOST_HITS = 22, 5, 25
 
 def request() -> dict[str, Any]:
     """Return what the agent is told: the system prompt, the task, the tools, and what the user adds on the way."""
-    return load_table("request.toml", "windowsill.cli.demo")
+    return load_table("windowsill.cli.demo", "request.toml")
 
 
 class Workbench:
